@@ -1,0 +1,17 @@
+"""The errors medssl raises on purpose. Each text names the file, what was found, what was expected and the way out."""
+
+
+class MedsslError(Exception):
+    """Base of every error a user of medssl can mend; the command line prints it without a traceback."""
+
+
+class DataError(MedsslError):
+    """A scan, a label or a split is not what it should be."""
+
+
+class ConfigError(MedsslError):
+    """A bundle's configuration or a command's arguments do not fit together."""
+
+
+class CheckpointError(MedsslError):
+    """A checkpoint is missing, damaged or belongs to another network."""
