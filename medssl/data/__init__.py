@@ -1,0 +1,31 @@
+"""Data: known sets, splits, checks, the way from files to tensors."""
+
+from medssl.data.cases import Split, read_split, split_cases
+from medssl.data.datasets import DATASETS, DatasetFacts, DataSource, dataset_facts, open_dataset
+from medssl.data.facts_json import facts_from_json, facts_to_json
+from medssl.data.layouts import scans_in
+from medssl.data.pipeline import Pipeline
+from medssl.data.sampling import AugmentedDataset, EpochSampler, cache_cases, make_loader, thesis_steps_per_epoch
+from medssl.data.validate import check_cases, require_valid
+
+__all__ = [
+    "DATASETS",
+    "AugmentedDataset",
+    "DataSource",
+    "DatasetFacts",
+    "EpochSampler",
+    "Pipeline",
+    "Split",
+    "cache_cases",
+    "check_cases",
+    "dataset_facts",
+    "facts_from_json",
+    "facts_to_json",
+    "make_loader",
+    "open_dataset",
+    "read_split",
+    "require_valid",
+    "scans_in",
+    "split_cases",
+    "thesis_steps_per_epoch",
+]

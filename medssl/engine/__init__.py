@@ -1,0 +1,33 @@
+"""The engine: one trainer for every method, and what surrounds it."""
+
+from medssl.engine.checkpoint import CheckpointStore, load_tensors, save_tensors
+from medssl.engine.distributed import local_device, start_process_group, stop_process_group
+from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress
+from medssl.engine.run_folder import RunFolder
+from medssl.engine.seeding import seed_everything
+from medssl.engine.session import default_output_dir, explain_errors, finish_run, open_run, start_tracking
+from medssl.engine.trainer import MethodTrainer, TrainingDiverged, place
+from medssl.engine.validation import segmentation_validator
+
+__all__ = [
+    "CheckpointStore",
+    "KeepCheckpoints",
+    "MethodTrainer",
+    "RecordProgress",
+    "RunFolder",
+    "ShowProgress",
+    "TrainingDiverged",
+    "default_output_dir",
+    "explain_errors",
+    "finish_run",
+    "load_tensors",
+    "local_device",
+    "open_run",
+    "place",
+    "save_tensors",
+    "seed_everything",
+    "segmentation_validator",
+    "start_process_group",
+    "start_tracking",
+    "stop_process_group",
+]

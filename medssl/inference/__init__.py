@@ -1,0 +1,17 @@
+"""Inference: from a trained network and a scan to probabilities and uncertainty on the scan's own grid."""
+
+from medssl.inference.batch import PredictionEngine
+from medssl.inference.evaluation import Evaluation
+from medssl.inference.export import export_bundle
+from medssl.inference.mc_dropout import MCDropoutInferer
+from medssl.inference.predictor import Prediction, Predictor, load_predictor
+
+__all__ = [
+    "Evaluation",
+    "MCDropoutInferer",
+    "Prediction",
+    "PredictionEngine",
+    "Predictor",
+    "export_bundle",
+    "load_predictor",
+]

@@ -1,0 +1,6 @@
+"""Networks: what they are made of, never how they are trained."""
+
+from medssl.networks.mc_dropout import mc_dropout
+from medssl.networks.unet import MCDropoutUNet3D
+
+__all__ = ["MCDropoutUNet3D", "mc_dropout"]

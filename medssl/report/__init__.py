@@ -1,0 +1,7 @@
+"""Reports on finished, failed and running runs: tables for the terminal, figures, and one HTML page."""
+
+from medssl.report.html import write_comparison, write_report
+from medssl.report.runs import Run, load_run
+from medssl.report.tables import compare_runs, summarise, summary_table
+
+__all__ = ["Run", "compare_runs", "load_run", "summarise", "summary_table", "write_comparison", "write_report"]

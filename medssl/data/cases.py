@@ -1,0 +1,211 @@
+"""Who is labelled, unlabelled, validation and test: drawn once from a seed or read from lists, written with a hash."""
+
+import hashlib
+import json
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medssl.data.datasets import Case, DatasetFacts, DataSource
+from medssl.errors import ConfigError, DataError
+from medssl.files import write_text_atomically
+
+ROLES = ("labelled", "unlabelled", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Cases that each carry a `role`; `hash` names this very assignment of case ids to roles."""
+
+    cases: list[Case]
+    origin: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        _refuse_shared_patients(self.cases)
+
+    def role(self, name: str) -> list[Case]:
+        """The cases with role `name`, in order of their ids."""
+        return [case for case in self.cases if case["role"] == name]
+
+    @property
+    def hash(self) -> str:
+        """First 16 hex digits of the SHA-256 over the sorted (id, role) pairs."""
+        pairs = sorted((case["id"], case["role"]) for case in self.cases)
+        return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()[:16]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: len(self.role(name)) for name in ROLES}
+
+    def write(self, path: str | Path) -> None:
+        """Write the split as JSON; ConfigError if the file holds another split (a run must not change its cases)."""
+        path = Path(path)
+        if path.is_file():
+            found = json.loads(path.read_text())["hash"]
+            if found != self.hash:
+                raise ConfigError(
+                    f"{path}: holds split {found}, this run would use {self.hash}. "
+                    "Resume with the same data, labelled, seed and split keys, or choose another --output_dir."
+                )
+            return
+        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, "cases": self.cases}
+        write_text_atomically(path, json.dumps(content, indent=1))
+
+
+def split_cases(
+    source: DataSource,
+    labelled: int | None = None,
+    unlabelled: int | None = None,
+    validation: int | float | None = None,
+    test: int | float | None = None,
+    seed: int = 0,
+    split_seed: int = 0,
+    lists_dir: str | Path | None = None,
+    output_file: str | Path | None = None,
+) -> Split:
+    """The split of `source`, written to `output_file` if one is given.
+
+    split_seed draws test and validation cases, seed the labelled ones among the rest; for one seed, fewer labels are a
+    subset of more. A number below 1 is a fraction. With lists_dir, test.list gives the test cases and the first
+    `labelled` cases of train.list are the labelled ones. Numbers left out come from the data set's facts; where they
+    name a published preset (KiTS19 16/144), all its training cases are used and none is kept for validation. Cases of
+    one patient stay together; a case without a label can only be unlabelled.
+    """
+    facts = source.facts
+    preset = dict(facts.presets).get(labelled if labelled is not None else next(iter(facts.presets), (None,))[0])
+    if lists_dir is not None:
+        pool, test_cases = _from_lists(source.cases, Path(lists_dir))
+        validation = 0 if validation is None else validation
+    else:
+        pool, test_cases = _draw_test(source, facts.test_cases if test is None else test, split_seed)
+        if validation is None:
+            validation = 0 if preset is not None else facts.validation_cases
+    validation_cases, pool = _take_validation(pool, validation, split_seed, ordered=lists_dir is not None)
+    if lists_dir is None:
+        pool = _shuffled_patients(pool, seed)
+    labelled_cases = _take_labelled(pool, _labelled_number(facts, pool, labelled), source.root)
+    chosen = {case["id"] for case in labelled_cases}
+    rest = [case for case in pool if case["id"] not in chosen]
+    if unlabelled is not None:
+        if unlabelled > len(rest):
+            raise ConfigError(f"unlabelled {unlabelled}: only {len(rest)} cases are left. Ask for fewer.")
+        rest = rest[:unlabelled]
+    roles = zip(ROLES, (labelled_cases, rest, validation_cases, test_cases), strict=True)
+    cases = [{**case, "role": role} for role, group in roles for case in sorted(group, key=lambda c: c["id"])]
+    origin = {"dataset": facts.name, "seed": seed, "split_seed": split_seed, "lists": lists_dir is not None}
+    split = Split(cases, origin)
+    if output_file is not None:
+        split.write(output_file)
+    return split
+
+
+def read_split(path: str | Path) -> Split:
+    """The split stored at `path`; DataError if its hash does not fit its content."""
+    try:
+        content = json.loads(Path(path).read_text())
+        split = Split(content["cases"], content["origin"])
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
+    if split.hash != content["hash"]:
+        raise DataError(f"{path}: the hash {content['hash']} does not fit the cases ({split.hash}). Was it edited?")
+    return split
+
+
+def _labelled_number(facts: DatasetFacts, pool: Sequence[Case], labelled: int | None) -> int:
+    if labelled is not None:
+        return labelled
+    if facts.presets:
+        return facts.presets[0][0]
+    return sum("label" in case for case in pool) if facts.name == "folder" else max(1, len(pool) // 10)
+
+
+def _count(number: int | float, total: int) -> int:
+    return round(number * total) if 0 < number < 1 else int(number)
+
+
+def _draw_test(source: DataSource, number: int | float, split_seed: int) -> tuple[list[Case], list[Case]]:
+    with_label = [case for case in source.cases if "label" in case]
+    wanted = _count(number, len(with_label))
+    if wanted >= len(with_label):
+        raise ConfigError(
+            f"{source.root}: {wanted} test cases asked for, {len(with_label)} cases have a label. Give --test a number "
+            "that leaves labels for training."
+        )
+    test = _whole_patients(_shuffled_patients(with_label, split_seed), wanted)
+    patients = {case["patient"] for case in test}
+    return [case for case in source.cases if case["patient"] not in patients], test
+
+
+def _take_validation(
+    pool: list[Case], number: int | float, split_seed: int, ordered: bool
+) -> tuple[list[Case], list[Case]]:
+    """Validation cases and what is left; from the end of the list where the order carries meaning."""
+    candidates = [case for case in pool if "label" in case]
+    wanted = _count(number, len(candidates))
+    order = candidates[::-1] if ordered else _shuffled_patients(candidates, split_seed + 1)
+    patients = {case["patient"] for case in _whole_patients(order, wanted)}
+    return [c for c in candidates if c["patient"] in patients], [c for c in pool if c["patient"] not in patients]
+
+
+def _take_labelled(pool: list[Case], number: int, root: Path) -> list[Case]:
+    with_label = [case for case in pool if "label" in case]
+    if not 0 < number <= len(with_label):
+        raise ConfigError(
+            f"labelled {number}: {root} has {len(with_label)} training cases with a label "
+            "(after test and validation). Choose between 1 and that."
+        )
+    return with_label[:number]
+
+
+def _by_patient(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    groups: dict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case["patient"]].append(case)
+    return groups
+
+
+def _shuffled_patients(cases: Sequence[Case], seed: int) -> list[Case]:
+    """`cases` in an order drawn from `seed`, those of one patient side by side."""
+    groups = _by_patient(sorted(cases, key=lambda case: case["id"]))
+    patients = sorted(groups)
+    random.Random(seed).shuffle(patients)  # noqa: S311  (a split, no secret)
+    return [case for patient in patients for case in groups[patient]]
+
+
+def _whole_patients(ordered: Sequence[Case], wanted: int) -> list[Case]:
+    """The first patients of `ordered` until at least `wanted` cases are taken."""
+    taken: list[Case] = []
+    for group in _by_patient(ordered).values():
+        if len(taken) >= wanted:
+            break
+        taken += group
+    return taken
+
+
+def _from_lists(cases: Sequence[Case], folder: Path) -> tuple[list[Case], list[Case]]:
+    """(training cases in the order of train.list, test cases); DataError for an id that has no scan."""
+    known = {case["id"]: case for case in cases}
+    chosen = []
+    for name in ("train.list", "test.list"):
+        path = folder / name
+        if not path.is_file():
+            raise DataError(f"{path}: no such file. lists_dir must hold train.list and test.list, one case id a line.")
+        ids = [line.strip() for line in path.read_text().splitlines() if line.strip()]
+        missing = [i for i in ids if i not in known]
+        if missing:
+            raise DataError(f"{path}: {len(missing)} ids have no scan, first '{missing[0]}'. Check --dataset_dir.")
+        chosen.append([known[i] for i in ids])
+    return chosen[0], chosen[1]
+
+
+def _refuse_shared_patients(cases: Sequence[Case]) -> None:
+    sides: dict[str, set[bool]] = defaultdict(set)
+    for case in cases:
+        sides[case["patient"]].add(case["role"] == "test")
+    both = sorted(patient for patient, found in sides.items() if len(found) > 1)
+    if both:
+        ids = [case["id"] for case in cases if case["patient"] == both[0]]
+        raise DataError(f"{', '.join(ids)}: the same patient is in training and test. Keep a patient on one side.")

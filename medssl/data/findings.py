@@ -1,0 +1,67 @@
+"""What a check of the data finds, and how it is told: one table, or one error that stops the run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from rich.table import Table
+
+from medssl.errors import DataError
+
+SHOWN_ERRORS = 10
+Severity = Literal["error", "warning"]
+
+
+class VolumeError(DataError):
+    """One file cannot be read as a 3-D volume; `code` is the short name of the reason, as in Finding."""
+
+    def __init__(self, message: str, code: str = "unreadable") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def volume_error(code: str, file: object, found: str, expected: str, way_out: str) -> VolumeError:
+    """VolumeError whose text names the file, what was found, what was expected and the way out."""
+    return VolumeError(f"{file}: {found}, expected {expected}. {way_out}", code)
+
+
+class Fault(NamedTuple):
+    """What is wrong, before it is tied to a case and a file; message: found, expected, way out."""
+
+    code: str
+    message: str
+    severity: Severity = "error"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing wrong (error) or odd (warning) with one file of one case; message: found, expected, way out."""
+
+    case: str
+    file: str
+    severity: Severity
+    code: str
+    message: str
+
+
+def require_valid(findings: Sequence[Finding]) -> None:
+    """Raises DataError with the first 10 errors, one a line, and how many more there are; warnings pass."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        return
+    lines = [f"{error.file}: {error.message}" for error in errors[:SHOWN_ERRORS]]
+    if len(errors) > SHOWN_ERRORS:
+        lines.append(f"... and {len(errors) - SHOWN_ERRORS} more errors. 'medssl check-data' lists all.")
+    raise DataError("\n".join(lines))
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """Rich table of the findings, errors first, one row each."""
+    errors = sum(finding.severity == "error" for finding in findings)
+    table = Table(
+        "case", "severity", "code", "file", "finding", title=f"{errors} errors, {len(findings) - errors} warnings"
+    )
+    for finding in sorted(findings, key=lambda finding: finding.severity):
+        colour = "red" if finding.severity == "error" else "yellow"
+        table.add_row(finding.case, f"[{colour}]{finding.severity}[/]", finding.code, finding.file, finding.message)
+    return table

@@ -1,0 +1,107 @@
+"""From files to the network's input, as in the thesis' appendix A: deterministic steps, then augmentation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from monai import transforms as mt
+from torch import Tensor
+
+from medssl.data.datasets import DatasetFacts, Geometry
+from medssl.data.regions import body_region, label_region
+from medssl.data.volumes import VolumeReader
+
+BACKGROUND = -1.0  # air, the lower end of the window, after scaling to [-1, 1]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The transforms of one data set; every stage of training and prediction takes them from here.
+
+    Sizes given here replace those of the data set's facts. paper_crop centres the region with the label, of unlabelled
+    and test cases too, as the papers do; reports then say so.
+    """
+
+    facts: DatasetFacts
+    slice_size: Sequence[int] | None = None
+    region_size: Sequence[int] | None = None
+    patch_size: Sequence[int] | None = None
+    paper_crop: bool = False
+    jitter: float = 0.4
+    rotation_degrees: float = 10.0
+    flip_probability: float = 0.5
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        given = {
+            name: tuple(int(v) for v in size)
+            for name in ("slice_size", "region_size", "patch_size")
+            if (size := getattr(self, name)) is not None
+        }
+        return replace(self.facts.geometry, **given)
+
+    def preprocessing(self, with_label: bool = True, training: bool = False) -> mt.Compose:
+        """Case dict to scaled tensors on the network's grid: `image` in [-1, 1] and, if asked for, `label` classes.
+
+        Outside of training the image keeps its history, so that predictions can be inverted to the scan's own grid.
+        """
+        keys = ["image", "label"] if with_label or self.paper_crop else ["image"]
+        steps = [
+            mt.LoadImaged(keys, reader=VolumeReader(), image_only=True),
+            mt.EnsureChannelFirstd(keys),
+            mt.Orientationd(keys, axcodes="RAS", labels=None),
+        ]
+        if "label" in keys:
+            steps.append(mt.Lambdad("label", LabelMap(self.facts.target.label_map), track_meta=True))
+        steps += [self._intensity(), *self._spatial(keys)]
+        steps.append(mt.EnsureTyped(keys, dtype=[torch.float32, torch.uint8][: len(keys)], track_meta=not training))
+        return mt.Compose([*steps, mt.SelectItemsd([*keys, "id"])])
+
+    def augmentation(self, with_label: bool = True) -> mt.Compose:
+        """A random patch with jitter (image only), in-plane rotation and horizontal flip (nearest for the label)."""
+        keys = ["image", "label"] if with_label else ["image"]
+        modes = ["bilinear", "nearest"][: len(keys)]
+        radians = float(np.deg2rad(self.rotation_degrees))
+        return mt.Compose(
+            [
+                mt.RandSpatialCropd(keys, self.geometry.patch_size, random_size=False),
+                mt.RandScaleIntensityFixedMeand("image", factors=self.jitter, preserve_range=False, prob=1.0),
+                mt.RandShiftIntensityd("image", offsets=self.jitter / 2, prob=1.0),
+                mt.RandRotated(keys, range_z=radians, prob=0.5, mode=modes, padding_mode="border"),
+                mt.RandFlipd(keys, spatial_axis=0, prob=self.flip_probability),
+                mt.EnsureTyped(keys, track_meta=False),
+            ]
+        )
+
+    def _intensity(self) -> mt.Transform:
+        if self.facts.window is not None:
+            low, high = self.facts.window
+            return mt.ScaleIntensityRanged("image", low, high, BACKGROUND, 1.0, clip=True)
+        return mt.ScaleIntensityRangePercentilesd("image", 0.5, 99.5, BACKGROUND, 1.0, clip=True)
+
+    def _spatial(self, keys: list[str]) -> list[mt.Transform]:
+        size, steps = self.geometry, []
+        if size.slice_size is not None:
+            steps.append(mt.Resized(keys, (*size.slice_size, -1), mode=["bilinear", "nearest"][: len(keys)]))
+        if size.region_size is not None:
+            source, select = ("label", label_region) if self.paper_crop else ("image", body_region)
+            steps.append(mt.CropForegroundd(keys, source, select_fn=select(size.region_size), allow_smaller=True))
+        steps.append(mt.SpatialPadd("image", size.patch_size, value=BACKGROUND))
+        if "label" in keys:
+            steps.append(mt.SpatialPadd("label", size.patch_size))
+        return steps
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """Maps the ids of a label file to classes; ids that are not named become background."""
+
+    classes: Mapping[int, int]
+
+    def __call__(self, label: Tensor) -> Tensor:
+        mapped = torch.zeros_like(label, dtype=torch.uint8)
+        for source, target in self.classes.items():
+            mapped[label == source] = target
+        return mapped

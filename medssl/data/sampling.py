@@ -1,0 +1,110 @@
+"""Cached cases, seeded draws: what a step sees depends on seed, epoch and position only.
+
+So a resumed run equals an unbroken one, and two processes see together what one would see alone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import ignite.distributed as idist
+import torch
+from monai.data import CacheDataset, Dataset, PersistentDataset
+from monai.data.utils import pickle_hashing
+from monai.transforms import Compose
+from torch.utils.data import DataLoader, Sampler
+
+from medssl.data.datasets import Case
+from medssl.errors import ConfigError
+
+
+class Draw(NamedTuple):
+    """Which case to take and the seed of its augmentation."""
+
+    index: int
+    seed: int
+
+
+class AugmentedDataset(torch.utils.data.Dataset):
+    """Augmented samples of cached cases: indexed by a `Draw`, or by a plain number (augmented with seed 0)."""
+
+    def __init__(self, cached: Sequence[dict[str, Any]] | Dataset, augmentation: Compose) -> None:
+        self.cached, self.augmentation = cached, augmentation
+
+    def __len__(self) -> int:
+        return len(self.cached)
+
+    def __getitem__(self, draw: Draw | int) -> dict[str, Any]:
+        index, seed = draw if isinstance(draw, tuple) else (draw, 0)
+        self.augmentation.set_random_state(seed=seed)
+        return self.augmentation(self.cached[index])
+
+
+class EpochSampler(Sampler[Draw]):
+    """The draws of one epoch: shuffled passes over all cases until `steps` global batches are full.
+
+    Each of `world_size` processes gets every world_size-th draw, so that together they see the batches of one process.
+    """
+
+    def __init__(
+        self, num_cases: int, batch_size: int, steps: int, seed: int = 0, rank: int = 0, world_size: int = 1
+    ) -> None:
+        self.num_cases, self.draws, self.seed = num_cases, batch_size * world_size * steps, seed
+        self.rank, self.world_size, self.epoch = rank, world_size, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.draws // self.world_size
+
+    def __iter__(self) -> Iterator[Draw]:
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        passes = -(-self.draws // self.num_cases)
+        order = torch.cat([torch.randperm(self.num_cases, generator=generator) for _ in range(passes)])
+        seeds = torch.randint(2**31, (self.draws,), generator=generator)
+        for position in range(self.rank, self.draws, self.world_size):
+            yield Draw(int(order[position]), int(seeds[position]))
+
+
+def cache_cases(cases: Sequence[Case], transform: Callable, cache: str = "memory", cache_dir: str = "") -> Dataset:
+    """`cases` after the deterministic `transform`, computed once: kept in memory, on disk in `cache_dir`, or not."""
+    if cache == "memory":
+        return CacheDataset(list(cases), transform, progress=False, copy_cache=False)
+    if cache == "disk":
+        if not cache_dir:
+            raise ConfigError("cache 'disk' needs a cache_dir to write to.")
+        return PersistentDataset(list(cases), transform, cache_dir, hash_transform=pickle_hashing)
+    if cache == "none":
+        return Dataset(list(cases), transform)
+    raise ConfigError(f"cache '{cache}' is unknown. Choose memory, disk or none.")
+
+
+def make_loader(
+    dataset: AugmentedDataset, batch_size: int, steps: int, seed: int = 0, num_workers: int = 0
+) -> DataLoader:
+    """`steps` batches of plain tensors an epoch, the same whatever the number of workers.
+
+    batch_size is that of all processes together; each gets its equal part. Raises ConfigError if it cannot be divided.
+    """
+    rank, world_size = idist.get_rank(), idist.get_world_size()
+    if batch_size % world_size:
+        raise ConfigError(f"batch_size {batch_size} cannot be divided among {world_size} processes.")
+    own = batch_size // world_size
+    return DataLoader(
+        dataset,
+        batch_size=own,
+        sampler=EpochSampler(len(dataset), own, steps, seed, rank, world_size),
+        num_workers=num_workers,
+        persistent_workers=num_workers > 0,
+        pin_memory=torch.cuda.is_available(),
+        drop_last=True,
+    )
+
+
+def thesis_steps_per_epoch(num_labelled: int, num_unlabelled: int, batch_size: int) -> int:
+    """Steps of one epoch as the authors count them: unlabelled cases plus the labelled ones repeated to match them.
+
+    16 labelled and 64 unlabelled at batch 4 give 36 steps, 8 and 72 give 38.
+    """
+    repeats = num_unlabelled // num_labelled + 1
+    return max(1, (num_labelled * repeats + num_unlabelled) // batch_size)

@@ -1,0 +1,118 @@
+"""Handlers of the trainer: record what happens, keep checkpoints, show progress."""
+
+import json
+import sys
+from collections import defaultdict
+from typing import Any
+
+import torch
+from ignite.engine import Engine, Events
+from ignite.handlers import ProgressBar
+
+from medssl.engine.checkpoint import CheckpointStore
+from medssl.engine.run_folder import RunFolder
+from medssl.engine.tracking import MlflowTracker, NoTracker
+from medssl.engine.trainer import MethodTrainer, TrainingDiverged
+from medssl.files import write_text_atomically
+
+
+class RecordProgress:
+    """Writes losses of every step, their mean of every epoch and validation results to the folder and to MLflow."""
+
+    def __init__(self, folder: RunFolder, tracker: MlflowTracker | NoTracker, validator: Engine | None = None) -> None:
+        self.folder, self.tracker, self.validator = folder, tracker, validator
+        self._rows: list[tuple[int, dict[str, float]]] = []
+        self._failed = False
+
+    def attach(self, trainer: MethodTrainer) -> None:
+        trainer.add_event_handler(Events.ITERATION_COMPLETED, self._record_step)
+        trainer.add_event_handler(Events.EPOCH_COMPLETED, self._record_epoch)
+        trainer.add_event_handler(Events.EXCEPTION_RAISED, self._record_failure)
+        if self.validator is not None:
+            self.validator.add_event_handler(Events.COMPLETED, self._record_validation, trainer)
+
+    def _record_step(self, trainer: MethodTrainer) -> None:
+        values, step = trainer.state.output, trainer.state.iteration
+        self.folder.record("step", epoch=trainer.state.epoch, step=step, **values)
+        self._rows.append((step, values))
+
+    def _record_epoch(self, trainer: MethodTrainer) -> None:
+        sums: dict[str, float] = defaultdict(float)
+        for _, values in self._rows:
+            for name, value in values.items():
+                sums[name] += value / len(self._rows)
+        epoch, step, seconds = trainer.state.epoch, trainer.state.iteration, trainer.state.times["EPOCH_COMPLETED"]
+        self.folder.record("epoch", epoch=epoch, step=step, seconds=round(seconds, 3), **sums)
+        self.tracker.log_metrics(self._rows)
+        self.tracker.log_metrics([(step, {f"epoch_{name}": value for name, value in sums.items()})])
+        self._rows = []
+
+    def _record_validation(self, validator: Engine, trainer: MethodTrainer) -> None:
+        values = {name: float(value) for name, value in validator.state.metrics.items()}
+        self.folder.record("validation", epoch=trainer.state.epoch, step=trainer.state.iteration, **values)
+        self.tracker.log_metrics([(trainer.state.iteration, {f"validation_{k}": v for k, v in values.items()})])
+
+    def _record_failure(self, trainer: MethodTrainer, error: BaseException) -> None:
+        if self._failed:  # Ignite raises the event once for the epoch and once for the run
+            raise error
+        self._failed = True
+        if isinstance(error, TrainingDiverged):
+            write_text_atomically(self.folder.path / "failure.json", json.dumps(error.facts, indent=1))
+        self.folder.record("failure", epoch=trainer.state.epoch, step=trainer.state.iteration, message=str(error))
+        self.folder.finish("failed")
+        self.tracker.finish("FAILED")
+        raise error
+
+
+class KeepCheckpoints:
+    """Saves the trainer's state every `interval` epochs and at the end; at the start loads it if the run is resumed."""
+
+    def __init__(self, folder: RunFolder, name: str = "checkpoints", interval: int = 1, keep: int = 2) -> None:
+        self.folder, self.interval = folder, interval
+        self.store = CheckpointStore(folder.path / name, keep)
+
+    def attach(self, trainer: MethodTrainer) -> None:
+        if self.folder.resumed and self.store.files():
+            state, _ = self.store.load_latest(trainer.state.device)
+            trainer.load_state_dict(state)
+        self.folder.forget_after(trainer.state.epoch)
+        trainer.add_event_handler(Events.EPOCH_COMPLETED, self._save)
+
+    def _save(self, trainer: MethodTrainer) -> None:
+        epoch = trainer.state.epoch
+        if not self.folder.is_writer or (epoch % self.interval and epoch != trainer.state.max_epochs):
+            return
+        broken = [n for n, p in trainer.method.named_parameters() if not torch.isfinite(p).all()]
+        if broken:
+            raise TrainingDiverged({"loss": float("nan")}, epoch, trainer.state.iteration, [f"weights of {broken[0]}"])
+        self.store.save(trainer.state_dict(), epoch)
+
+
+class ShowProgress:
+    """A progress bar in a terminal, one plain line an epoch elsewhere."""
+
+    def __init__(self, folder: RunFolder, validator: Engine | None = None, title: str = "training") -> None:
+        self.folder, self.validator, self.title = folder, validator, title
+
+    def attach(self, trainer: MethodTrainer) -> None:
+        if not self.folder.is_writer:
+            return
+        if sys.stderr.isatty():
+            bar = ProgressBar(persist=False, desc=self.title, ncols=100)
+            bar.attach(trainer, output_transform=lambda losses: {"loss": losses["loss"]})
+        else:
+            trainer.add_event_handler(Events.EPOCH_COMPLETED, self._print_epoch)
+        if self.validator is not None:
+            self.validator.add_event_handler(Events.COMPLETED, self._print_validation, trainer)
+
+    def _print_epoch(self, trainer: MethodTrainer) -> None:
+        seconds = trainer.state.times["EPOCH_COMPLETED"]
+        loss = trainer.state.output["loss"]
+        self._say(trainer, f"loss {loss:.4f}  {seconds:.1f} s")
+
+    def _print_validation(self, validator: Engine, trainer: MethodTrainer) -> None:
+        values: dict[str, Any] = validator.state.metrics
+        self._say(trainer, "validation " + "  ".join(f"{name} {float(value):.4f}" for name, value in values.items()))
+
+    def _say(self, trainer: MethodTrainer, text: str) -> None:
+        print(f"{self.title}: epoch {trainer.state.epoch}/{trainer.state.max_epochs}  {text}", flush=True)

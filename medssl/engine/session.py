@@ -1,0 +1,124 @@
+"""What a bundle's configuration calls around a training: open the run, start tracking, close both."""
+
+import logging
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from torch import nn
+
+import medssl
+from medssl.data.cases import Split
+from medssl.data.datasets import DataSource
+from medssl.data.pipeline import Pipeline
+from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
+from medssl.engine.run_folder import RunFolder
+from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
+from medssl.errors import MedsslError
+
+
+def open_run(
+    path: str | Path,
+    bundle: str,
+    method: str,
+    source: DataSource,
+    split: Split,
+    pipeline: Pipeline,
+    network: nn.Module,
+    seed: int,
+    resume: bool = False,
+) -> RunFolder:
+    """The run's folder with run.json and split.json in place."""
+    target = source.facts.target
+    facts = {
+        "name": Path(path).name,
+        "bundle": bundle,
+        "method": method,
+        "dataset": source.facts.name,
+        **split.counts,
+        "seed": seed,
+        "split_hash": split.hash,
+        "git_sha": source_commit(),
+        "paper_crop": pipeline.paper_crop,
+        "window": source.facts.window,
+        "label_map": target.label_map,
+        "structures": target.structures,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "medssl_version": medssl.__version__,
+        "command": command_line(),
+        "config": flatten(executing_config()),
+    }
+    folder = RunFolder(path, resume, facts)
+    if folder.is_writer:
+        split.write(folder.path / "split.json")
+    return folder
+
+
+def start_tracking(folder: RunFolder, tracking_uri: str | None = None, enabled: bool = True) -> MlflowTracker | NoTracker:
+    """The MLflow run of `folder` (continued if the run was resumed), or a stand-in where tracking is off."""
+    if not enabled or not folder.is_writer:
+        return NoTracker()
+    facts = folder.facts()
+    uri = tracking_uri or default_tracking_uri(folder.path.parent)
+    run_id = facts.get("mlflow_run_id") if facts.get("tracking_uri") == uri else None
+    tracker = MlflowTracker(uri, experiment=f"medssl/{facts['bundle']}", run_name=facts["name"], run_id=run_id)
+    tracker.set_tags({key: facts[key] for key in ("git_sha", "split_hash", "seed", "dataset", "method", "medssl_version")})
+    if run_id is None:
+        tracker.log_params(facts["config"])
+    return tracker
+
+
+def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
+    """Send the evaluation's numbers and files to MLflow, note where the run is tracked, mark it as finished."""
+    # imported here: reporting stands downstream of training
+    from medssl.report import load_run, summarise, write_figures  # noqa: PLC0415
+
+    if not folder.is_writer:
+        return
+    evaluation = folder.path / "evaluation"
+    checkpoints = sorted((folder.path / "checkpoints").glob("epoch_*.pt"))
+    if checkpoints:
+        folder.update(checkpoint=str(checkpoints[-1].relative_to(folder.path)))
+        tracker.set_tags({"checkpoint": checkpoints[-1]})
+    if (evaluation / "per_case.csv").is_file():
+        tracker.log_artifact(evaluation / "per_case.csv", "evaluation")
+        tracker.log_metrics([(0, _test_metrics(summarise(load_run(folder.path).per_case)))])
+        for figure in write_figures(folder.path):
+            tracker.log_artifact(figure, "figures")
+    tracker.log_artifact(folder.path / "split.json")
+    tracker.finish()
+    folder.update(tracking_uri=getattr(tracker, "tracking_uri", None), mlflow_run_id=tracker.run_id)
+    folder.finish()
+
+
+def _test_metrics(rows: list[Any]) -> dict[str, float]:
+    """`test_dice_kidney` and the like from the summary's rows."""
+    metrics: dict[str, float] = {}
+    for row in rows:
+        for name, stat in row.stats.items():
+            if stat.n:
+                metrics[f"test_{name}_{row.structure.replace(' ', '_')}"] = stat.mean
+    return metrics
+
+
+def explain_errors() -> None:
+    """Let an error of medssl end the process with its one clear text, not with MONAI's wrappers around it."""
+    logging.getLogger("ignite").setLevel(logging.CRITICAL)
+    sys.excepthook = _explain
+
+
+def _explain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    current: BaseException | None = error
+    while current is not None:
+        if isinstance(current, MedsslError):
+            print(f"{type(current).__name__}: {current}", file=sys.stderr)
+            return
+        current = current.__cause__ or current.__context__
+    traceback.print_exception(kind, error, trace)
+
+
+def default_output_dir(bundle: str, dataset: str, labelled: int | None, seed: int) -> str:
+    """`runs/<bundle>/<dataset>_<labelled>_seed<seed>`."""
+    return f"runs/{bundle}/{dataset}_{'preset' if labelled is None else labelled}_seed{seed}"

@@ -1,0 +1,112 @@
+"""MLflow without risk: a background thread talks to the server, and a training never waits for it or dies of it."""
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, RunTag
+
+logger = logging.getLogger(__name__)
+_PARAMS_PER_CALL, _METRICS_PER_CALL, _LONGEST_VALUE = 100, 1000, 500
+
+
+def default_tracking_uri(runs_dir: str | Path = "runs") -> str:
+    """MLFLOW_TRACKING_URI if it is set, else an SQLite file `mlflow.db` in `runs_dir`."""
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    return given or f"sqlite:///{Path(runs_dir).resolve() / 'mlflow.db'}"
+
+
+class MlflowTracker:
+    """One MLflow run. Every call returns at once; the first failure ends tracking with one warning.
+
+    The local history of the run is complete in any case. `run_id` continues an earlier run.
+    """
+
+    def __init__(self, tracking_uri: str, experiment: str, run_name: str, run_id: str | None = None) -> None:
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+        self.tracking_uri, self.experiment, self.run_name, self.run_id = tracking_uri, experiment, run_name, run_id
+        self.alive = True
+        self._tasks: queue.Queue[Callable[[MlflowClient, str], Any] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._work, name="mlflow", daemon=True)
+        self._thread.start()
+
+    def log_params(self, params: dict[str, str]) -> None:
+        entries = [Param(key[:250], str(value)[:_LONGEST_VALUE]) for key, value in params.items()]
+        for start in range(0, len(entries), _PARAMS_PER_CALL):
+            part = entries[start : start + _PARAMS_PER_CALL]
+            self._submit(lambda client, run, part=part: client.log_batch(run, params=part))
+
+    def set_tags(self, tags: dict[str, Any]) -> None:
+        entries = [RunTag(key, str(value)) for key, value in tags.items()]
+        self._submit(lambda client, run: client.log_batch(run, tags=entries))
+
+    def log_metrics(self, rows: list[tuple[int, dict[str, float]]]) -> None:
+        """Log (step, {name: value}) rows."""
+        now = int(time.time() * 1000)
+        entries = [Metric(name, value, now, step) for step, values in rows for name, value in values.items()]
+        for start in range(0, len(entries), _METRICS_PER_CALL):
+            part = entries[start : start + _METRICS_PER_CALL]
+            self._submit(lambda client, run, part=part: client.log_batch(run, metrics=part))
+
+    def log_artifact(self, path: str | Path, folder: str | None = None) -> None:
+        self._submit(lambda client, run: client.log_artifact(run, str(path), folder))
+
+    def finish(self, status: str = "FINISHED", timeout_s: float = 60.0) -> None:
+        """Send what is left, waiting at most `timeout_s`, and close the MLflow run."""
+        self._submit(lambda client, run: client.set_terminated(run, status))
+        self._tasks.put(None)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._stop(TimeoutError(f"no answer within {timeout_s:.0f} s"))
+
+    def _submit(self, task: Callable[[MlflowClient, str], Any]) -> None:
+        if self.alive:
+            self._tasks.put(task)
+
+    def _work(self) -> None:
+        try:
+            client = MlflowClient(self.tracking_uri)
+            self.run_id = self.run_id or self._create_run(client)
+            while (task := self._tasks.get()) is not None:
+                task(client, self.run_id)
+        except Exception as error:
+            self._stop(error)
+
+    def _create_run(self, client: MlflowClient) -> str:
+        known = client.get_experiment_by_name(self.experiment)
+        if known is None:
+            store = self.tracking_uri.removeprefix("sqlite:///")
+            beside = str(Path(store).parent / "mlflow_artifacts") if store != self.tracking_uri else None
+            experiment_id = client.create_experiment(self.experiment, artifact_location=beside)
+        else:
+            experiment_id = known.experiment_id
+        return client.create_run(experiment_id, run_name=self.run_name).info.run_id
+
+    def _stop(self, error: Exception) -> None:
+        if self.alive:
+            self.alive = False
+            logger.warning(
+                "MLflow at %s does not take the run (%s: %s); training goes on, the history in the run's folder is "
+                "complete.",
+                self.tracking_uri,
+                type(error).__name__,
+                str(error).splitlines()[0] if str(error) else "",
+            )
+
+
+class NoTracker:
+    """Stands in for MlflowTracker where tracking is off or in all processes but the first."""
+
+    run_id: str | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: None

@@ -1,0 +1,121 @@
+"""The one trainer of every method: a MONAI trainer whose step is the method's own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ignite.distributed as idist
+import torch
+from ignite.engine import Engine, Events
+from monai.engines import Trainer
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+from medssl.engine.seeding import seed_everything
+from medssl.errors import CheckpointError, MedsslError
+
+
+class TrainingDiverged(MedsslError):
+    """The loss became NaN or infinite; carries the ids of the batch."""
+
+    def __init__(self, losses: dict[str, float], epoch: int, step: int, case_ids: list[str]) -> None:
+        self.facts = {"losses": losses, "epoch": epoch, "step": step, "cases": case_ids}
+        super().__init__(
+            f"the loss is {losses['loss']} at step {step} (epoch {epoch}), cases {', '.join(case_ids)}. The last good "
+            "checkpoint is kept: lower the learning rate or look at these cases, then resume."
+        )
+
+
+class MethodTrainer(Trainer):
+    """Minimises `method(batch)["loss"]`.
+
+    `method` is a module that holds all networks of a training method and maps a batch to named scalar losses. The
+    optimiser steps after every batch, the scheduler too; all randomness of an epoch follows from `seed` and its number.
+    In a process group the method is wrapped for distributed training. The engine's output is the losses as floats.
+    """
+
+    def __init__(
+        self,
+        method: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        train_data_loader: DataLoader,
+        max_epochs: int,
+        device: torch.device | str,
+        lr_scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
+        amp: bool = False,
+        seed: int = 0,
+        train_handlers: Sequence[Any] | None = None,
+    ) -> None:
+        super().__init__(
+            device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False
+        )
+        self.method, self.optimizer, self.lr_scheduler, self.seed = method, optimizer, lr_scheduler, seed
+        self.grad_scaler = torch.amp.GradScaler(self.state.device.type, enabled=amp)
+        self.step_module = DistributedDataParallel(method) if idist.get_world_size() > 1 else method
+        self.add_event_handler(Events.EPOCH_STARTED, MethodTrainer._begin_epoch)
+        self._register_handlers(list(train_handlers or []))
+
+    def run(self) -> None:
+        """Train until `max_epochs`; a run that is already there returns at once."""
+        if self.state.epoch < self.state.max_epochs:
+            super().run()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a later process needs to go on as if nothing had happened."""
+        scheduler = self.lr_scheduler.state_dict() if self.lr_scheduler else {}
+        return {
+            "epoch": self.state.epoch,
+            "step": self.state.iteration,
+            "method": self.method.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": scheduler,
+            "scaler": self.grad_scaler.state_dict(),
+            "best_metric": float(self.state.best_metric),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:  # type: ignore[override]
+        """Continue after the epoch that `state` was taken at."""
+        try:
+            self.method.load_state_dict(state["method"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.lr_scheduler is not None:
+                self.lr_scheduler.load_state_dict(state["scheduler"])
+            self.grad_scaler.load_state_dict(state["scaler"])
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise CheckpointError(
+                f"the checkpoint does not fit this configuration ({str(error).splitlines()[0]}). "
+                "Resume with the overlays and keys that the run was started with."
+            ) from error
+        self.state.epoch, self.state.iteration = state["epoch"], state["step"]
+        self.state.best_metric = state["best_metric"]
+
+    def _begin_epoch(self) -> None:
+        seed_everything(self.seed, "epoch", self.state.epoch, idist.get_rank())
+        sampler = getattr(self.data_loader, "sampler", None)
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self.state.epoch)
+
+    def _iteration(self, engine: Engine, batchdata: dict[str, Any]) -> dict[str, float]:
+        batch = {k: v.to(self.state.device, non_blocking=True) if isinstance(v, Tensor) else v for k, v in batchdata.items()}
+        self.method.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(self.state.device.type, enabled=self.amp):
+            losses = self.step_module(batch)
+        values = {name: float(value.detach()) for name, value in losses.items()}
+        if not torch.isfinite(losses["loss"]):
+            raise TrainingDiverged(values, self.state.epoch, self.state.iteration, list(batch.get("id", [])))
+        self.grad_scaler.scale(losses["loss"]).backward()
+        self.grad_scaler.step(self.optimizer)
+        self.grad_scaler.update()
+        if hasattr(self.method, "after_step"):
+            self.method.after_step(self.state.iteration)
+        values["lr"] = self.optimizer.param_groups[0]["lr"]
+        if self.lr_scheduler is not None:
+            self.lr_scheduler.step()
+        return values
+
+
+def place(network: nn.Module, device: torch.device | str, channels_last: bool = False) -> nn.Module:
+    """`network` on `device`, its 3-D weights stored channels-last if asked for."""
+    network = network.to(device)
+    return network.to(memory_format=torch.channels_last_3d) if channels_last else network

@@ -1,0 +1,68 @@
+"""Writing files so that a reader never meets half of one, and folders so that two writers never meet."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from medssl.errors import ConfigError
+
+
+def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then rename it into place; on failure `path` is untouched."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
+    os.close(handle)
+    partial = Path(name)
+    try:
+        write(partial)
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
+        partial.chmod(0o644)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write_text_atomically(path: str | Path, text: str) -> None:
+    """Write `text` as UTF-8, all of it or nothing."""
+    write_atomically(path, lambda partial: _write_text(partial, text))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+class FolderLock:
+    """Keeps a second process out of a folder; released by `close`, at the end of a `with` block, or with the process."""
+
+    def __init__(self, folder: str | Path, name: str = ".lock") -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._file: IO[str] = (self.folder / name).open("a+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "unknown"
+            self._file.close()
+            raise ConfigError(
+                f"{self.folder}: another process (pid {holder}) works on this folder. Wait for it, or choose another one."
+            ) from error
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> "FolderLock":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

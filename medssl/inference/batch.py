@@ -1,0 +1,102 @@
+"""Prediction of many scans: one bad scan does not stop the others, finished ones are skipped, shards share the work."""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ignite.engine import Engine
+from monai.engines import Evaluator
+
+from medssl.data.validate import check_case
+from medssl.errors import ConfigError, DataError, MedsslError
+from medssl.files import FolderLock, write_text_atomically
+from medssl.inference.outputs import describe, read_record, write_maps, write_record
+from medssl.inference.predictor import Predictor
+
+logger = logging.getLogger(__name__)
+
+
+class PredictionEngine(Evaluator):
+    """A MONAI evaluator that predicts cases one by one and writes `<id>_seg`, `_prob`, `_entropy` and `<id>.json`.
+
+    A case that fails is recorded in failures.json and the rest goes on. Cases whose record was made by the same weights
+    are skipped. shard "i/n" (from 1) takes every n-th case, so that n runs into one folder give the bytes of one run.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        cases: Sequence[dict[str, Any]],
+        output_dir: str | Path,
+        shard: str = "1/1",
+        with_probabilities: bool = True,
+    ) -> None:
+        self.index, self.of = parse_shard(shard)
+        chosen = sorted(cases, key=lambda case: case["id"])[self.index - 1 :: self.of]
+        super().__init__(device=predictor.device, val_data_loader=chosen, decollate=False)
+        self.predictor, self.cases, self.output_dir = predictor, chosen, Path(output_dir)
+        self.with_probabilities = with_probabilities
+        self.failures: dict[str, str] = {}
+        self.finished: list[str] = []
+        self.skipped: list[str] = []
+
+    def run(self, global_epoch: int = 1) -> None:
+        """Predict all cases of the shard; afterwards `failures`, `finished` and `skipped` say what became of them."""
+        suffix = "" if self.of == 1 else f"-{self.index}-of-{self.of}"
+        self._fingerprint = {"weights": self.predictor.weights_digest(), "samples": self.predictor.inferer.samples}
+        with FolderLock(self.output_dir, f".lock{suffix}"):
+            if self.cases:
+                super().run(global_epoch)
+            failures = self.output_dir / f"failures{suffix}.json"
+            if self.failures or failures.exists():
+                write_text_atomically(failures, json.dumps(self.failures, indent=1))
+
+    def _iteration(self, engine: Engine, batchdata: dict[str, Any]) -> dict[str, Any]:
+        case_id = batchdata["id"]
+        known = read_record(self.output_dir, case_id)
+        if known is not None and known.get("made_by") == self._fingerprint:
+            self.skipped.append(case_id)
+            return known
+        try:
+            record = self._predict(batchdata)
+        except (MedsslError, RuntimeError, OSError, ValueError) as error:
+            self.failures[case_id] = str(_root_cause(error))
+            logger.warning("%s failed: %s", case_id, self.failures[case_id])
+            return {}
+        self.finished.append(case_id)
+        logger.info("%s finished (%d of %d)", case_id, engine.state.iteration, len(self.cases))
+        return record
+
+    def _predict(self, case: dict[str, Any]) -> dict[str, Any]:
+        errors = [f for f in check_case(_image_only(case)) if f.severity == "error"]
+        if errors:
+            raise DataError(" ".join(f"{finding.file}: {finding.message}" for finding in errors))
+        prediction = self.predictor(case)
+        write_maps(prediction, self.output_dir, self.with_probabilities)
+        record = {**describe(prediction, self.predictor.structures), "made_by": self._fingerprint}
+        write_record(self.output_dir, case["id"], record)
+        return record
+
+
+def parse_shard(shard: str) -> tuple[int, int]:
+    """(i, n) of "i/n" with 1 <= i <= n; ConfigError otherwise."""
+    first, _, last = str(shard).partition("/")
+    if not (first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last)):
+        raise ConfigError(f"shard '{shard}': expected i/n with 1 <= i <= n, for example 2/8.")
+    return int(first), int(last)
+
+
+def _image_only(case: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in case.items() if key != "label"}
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """The medssl error behind MONAI's wrappers, or the error itself."""
+    current: BaseException | None = error
+    while current is not None:
+        if isinstance(current, MedsslError):
+            return current
+        current = current.__cause__ or current.__context__
+    return error

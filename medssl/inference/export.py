@@ -1,0 +1,59 @@
+"""A finished training as a MONAI bundle of its own: configs, weights, card; ready for prediction and MONAI Label."""
+
+import json
+import shutil
+from pathlib import Path
+
+from torch import nn
+
+from medssl.data.facts_json import facts_to_json
+from medssl.data.pipeline import Pipeline
+from medssl.engine.checkpoint import save_tensors
+from medssl.engine.run_folder import RunFolder
+from medssl.errors import ConfigError
+from medssl.files import write_text_atomically
+from medssl.inference.mc_dropout import MCDropoutInferer
+
+
+def export_bundle(
+    folder: RunFolder, bundle_root: str | Path, network: nn.Module, pipeline: Pipeline, inferer: MCDropoutInferer
+) -> Path | None:
+    """Write `bundle/` into the run's folder: `bundle_root`'s inference with this run's data facts, network, sampling and weights.
+
+    `network` names its constructor's arguments in `arguments`. Returns the path, None in all processes but the first.
+    """
+    if not folder.is_writer:
+        return None
+    source, target = Path(bundle_root), folder.path / "bundle"
+    if not (source / "configs" / "inference.json").is_file():
+        raise ConfigError(f"{source}: not the bundle's folder. Give it with --bundle_root.")
+    inference = json.loads((source / "configs" / "inference.json").read_text())
+    inference["network_def"] = {
+        "_target_": f"{type(network).__module__}.{type(network).__name__}",
+        **network.arguments,  # type: ignore[dict-item]
+    }
+    inference["data_facts"] = facts_to_json(pipeline)
+    inference |= {
+        "samples": inferer.samples,
+        "stride": list(inferer.stride),
+        "window_batch": inferer.window_batch,
+    }
+    metadata = json.loads((source / "configs" / "metadata.json").read_text())
+    _describe_outputs(metadata, pipeline)
+    write_text_atomically(target / "configs" / "inference.json", json.dumps(inference, indent=4))
+    write_text_atomically(target / "configs" / "metadata.json", json.dumps(metadata, indent=4))
+    for name in ("LICENSE", "docs/README.md", "configs/logging.conf"):
+        if (source / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, target / name)
+    save_tensors(network.state_dict(), target / "models" / "model.pt")
+    return target
+
+
+def _describe_outputs(metadata: dict, pipeline: Pipeline) -> None:
+    classes = {0: "background", **pipeline.facts.target.structures}
+    data_format = metadata["network_data_format"]
+    data_format["inputs"]["image"]["spatial_shape"] = list(pipeline.geometry.patch_size)
+    data_format["outputs"]["pred"]["spatial_shape"] = list(pipeline.geometry.patch_size)
+    data_format["outputs"]["pred"]["num_channels"] = len(classes)
+    data_format["outputs"]["pred"]["channel_def"] = {str(index): name for index, name in classes.items()}

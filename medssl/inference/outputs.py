@@ -1,0 +1,49 @@
+"""A prediction as files: NIfTI maps on the scan's grid and a small JSON record that marks the case as finished."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medssl.data.volumes import write_nifti
+from medssl.files import write_text_atomically
+from medssl.inference.predictor import Prediction
+
+
+def write_maps(prediction: Prediction, folder: Path, with_probabilities: bool = True) -> None:
+    """Write `<id>_seg`, `<id>_entropy` (bits) and, if asked for, `<id>_prob` (foreground classes) as .nii.gz."""
+    stem = folder / prediction.case_id
+    maps = {"seg": (prediction.segmentation, np.uint8), "entropy": (prediction.entropy, np.float32)}
+    if with_probabilities:
+        foreground = prediction.probs[1:]
+        maps["prob"] = (foreground[0] if len(foreground) == 1 else np.moveaxis(foreground, 0, -1), np.float32)
+    for name, (array, dtype) in maps.items():
+        write_nifti(stem.with_name(f"{stem.name}_{name}.nii.gz"), array, prediction.affine, dtype)
+
+
+def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, Any]:
+    """Per structure its volume in ml and mean entropy in bits inside, and the scan's mean entropy."""
+    voxel_ml = float(np.prod(prediction.spacing_mm)) / 1000
+    segmentation = prediction.segmentation
+    found = {}
+    for index, name in structures.items():
+        inside = segmentation == index
+        entropy = float(prediction.entropy[inside].mean()) if inside.any() else 0.0
+        found[name] = {"volume_ml": round(float(inside.sum()) * voxel_ml, 4), "mean_entropy_bits": round(entropy, 6)}
+    return {
+        "id": prediction.case_id,
+        "mean_entropy_bits": round(float(prediction.entropy.mean()), 6),
+        "structures": found,
+    }
+
+
+def write_record(folder: Path, case_id: str, record: dict[str, Any]) -> None:
+    """Write the case's record, last of its files: where it stands, the maps are whole."""
+    write_text_atomically(folder / f"{case_id}.json", json.dumps(record, indent=1, sort_keys=True))
+
+
+def read_record(folder: Path, case_id: str) -> dict[str, Any] | None:
+    """The record of a finished case, None if there is none."""
+    path = folder / f"{case_id}.json"
+    return json.loads(path.read_text()) if path.is_file() else None

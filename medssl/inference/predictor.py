@@ -1,0 +1,124 @@
+"""From a case to its prediction on the scan's own grid: the one path of evaluation, batch prediction and review."""
+
+import copy
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from monai.bundle import ConfigParser
+from monai.data import MetaTensor
+from monai.transforms import Invertd
+from torch import nn
+
+from medssl.data.pipeline import Pipeline
+from medssl.engine.checkpoint import load_tensors
+from medssl.engine.seeding import seeded
+from medssl.errors import CheckpointError, ConfigError
+from medssl.inference.mc_dropout import MCDropoutInferer
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One scan's result on its own grid (X, Y, Z): probs (C, X, Y, Z), entropy and mutual information in bits."""
+
+    case_id: str
+    probs: np.ndarray
+    entropy: np.ndarray
+    mutual_information: np.ndarray
+    affine: np.ndarray
+
+    @property
+    def segmentation(self) -> np.ndarray:
+        """The most probable class of each voxel."""
+        return self.probs.argmax(0).astype(np.uint8)
+
+    @property
+    def spacing_mm(self) -> tuple[float, float, float]:
+        x, y, z = np.linalg.norm(self.affine[:3, :3], axis=0)
+        return float(x), float(y), float(z)
+
+
+class Predictor:
+    """Predicts cases with one network; the same case gives the same result in any order and on any machine of a kind.
+
+    checkpoint: a file of `save_tensors` with the network's weights, or None to keep those it has.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        pipeline: Pipeline,
+        inferer: MCDropoutInferer,
+        device: torch.device | str = "cpu",
+        checkpoint: str | Path | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.device, self.pipeline, self.inferer, self.seed = torch.device(device), pipeline, inferer, seed
+        self.network = network.to(self.device)
+        if checkpoint is not None:
+            load_weights(self.network, checkpoint)
+        self._preprocessing = pipeline.preprocessing(with_label=False)
+        self._invert = Invertd("maps", self._preprocessing, orig_keys="image", nearest_interp=False, to_tensor=True)
+
+    @property
+    def structures(self) -> dict[int, str]:
+        return dict(self.pipeline.facts.target.structures)
+
+    def weights_digest(self) -> str:
+        """Names the weights: 16 hex digits that change with any of them."""
+        digest = hashlib.sha256()
+        for name, value in self.network.state_dict().items():
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def __call__(self, case: dict[str, Any]) -> Prediction:
+        prepared = self._preprocessing(case)
+        image: MetaTensor = prepared["image"]
+        with seeded(self.seed, case["id"]):
+            found = self.inferer.statistics(image.as_tensor()[None].to(self.device), self.network)
+        maps = torch.cat([found.mean[0], found.entropy, found.mutual_information]).cpu()
+        # what was done to the image is undone for its maps
+        prepared["maps"] = MetaTensor(
+            maps, meta=copy.deepcopy(image.meta), applied_operations=copy.deepcopy(image.applied_operations)
+        )
+        inverted = self._invert(prepared)["maps"]
+        values = inverted.as_tensor().numpy()
+        probs, entropy, information = values[:-2].clip(0, 1), values[-2].clip(0), values[-1].clip(0)
+        probs[0] += 1 - probs.sum(0)  # outside of the region nothing was predicted: background
+        affine = np.asarray(inverted.affine, dtype=np.float64)
+        return Prediction(case["id"], probs, entropy, information, affine)
+
+
+def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
+    """Load the weights stored at `checkpoint`; CheckpointError names the file if they are another network's."""
+    weights = load_tensors(checkpoint)
+    try:
+        network.load_state_dict(weights.get("model", weights))
+    except (RuntimeError, AttributeError) as error:
+        found = str(error).splitlines()
+        raise CheckpointError(
+            f"{checkpoint}: holds another network's weights ({found[min(1, len(found) - 1)].strip()}). "
+            "Use the configuration it was trained with."
+        ) from error
+
+
+def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
+    """The predictor of a trained bundle: a folder with configs/inference.json and models/model.pt, or a run with one.
+
+    Overrides replace top-level keys of inference.json (samples, stride, device); those that are None do not.
+    """
+    root = Path(bundle)
+    root = root / "bundle" if (root / "bundle" / "configs").is_dir() else root
+    config = root / "configs" / "inference.json"
+    if not config.is_file():
+        raise ConfigError(f"{root}: no configs/inference.json. Give a bundle, or the folder of a finished run.")
+    if not (root / "models" / "model.pt").is_file() and "checkpoint" not in overrides:
+        raise CheckpointError(f"{root / 'models' / 'model.pt'}: no trained weights. Give the folder of a finished run.")
+    parser = ConfigParser()
+    parser.read_config(str(config))
+    parser.update({"bundle_root": str(root), **{key: value for key, value in overrides.items() if value is not None}})
+    return parser.get_parsed_content("predictor")

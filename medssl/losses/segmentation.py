@@ -1,0 +1,43 @@
+"""The supervised segmentation loss of the thesis: cross-entropy plus soft Dice (section 3.3.2)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def soft_dice_loss(probs: Tensor, target: Tensor, smooth: float = 1e-5) -> Tensor:
+    """One minus the soft Dice of the foreground channels, averaged over batch and classes.
+
+    probs and target: (B, C, *spatial), channel 0 the background; target one-hot or soft.
+    """
+    dims = tuple(range(2, probs.ndim))
+    probs, target = probs[:, 1:].float(), target[:, 1:].to(probs.dtype).float()
+    overlap = (probs * target).sum(dims)
+    size = probs.sum(dims) + target.sum(dims)
+    return (1 - (2 * overlap + smooth) / (size + smooth)).mean()
+
+
+def one_hot(label: Tensor, num_classes: int) -> Tensor:
+    """(B, 1, *spatial) class ids to (B, num_classes, *spatial) zeros and ones."""
+    hot = F.one_hot(label.squeeze(1).long(), num_classes)
+    return hot.movedim(-1, 1)
+
+
+class DiceCE(nn.Module):
+    """Weighted cross-entropy and Dice on logits: beta_1 = 1.0 and beta_2 = 2.0 in the thesis.
+
+    Takes logits (B, C, *spatial) and either class ids (B, 1, *spatial) or soft labels (B, C, *spatial), where the
+    cross-entropy is taken against the soft distribution. Returns the terms by name, `loss` their weighted sum.
+    """
+
+    def __init__(self, ce_weight: float = 1.0, dice_weight: float = 2.0) -> None:
+        super().__init__()
+        self.ce_weight, self.dice_weight = ce_weight, dice_weight
+
+    def forward(self, logits: Tensor, target: Tensor) -> dict[str, Tensor]:
+        num_classes = logits.shape[1]
+        is_soft = target.shape[1] == num_classes and num_classes > 1
+        soft = target if is_soft else one_hot(target, num_classes)
+        ce = F.cross_entropy(logits, target if is_soft else target.squeeze(1).long())
+        dice = soft_dice_loss(torch.softmax(logits, dim=1), soft)
+        return {"loss": self.ce_weight * ce + self.dice_weight * dice, "ce": ce, "dice": dice}

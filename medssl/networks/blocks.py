@@ -1,0 +1,54 @@
+"""Building blocks shared by the depth-preserving 3-D networks: tensors are (batch, channel, height, width, depth)."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+POOL = (2, 2, 1)  # height and width are halved, the slices stay slices
+
+
+class DoubleConv(nn.Sequential):
+    """Two times convolution 3x3x3, instance norm, ReLU: `in_channels` to `mid_channels` to `out_channels`."""
+
+    def __init__(self, in_channels: int, mid_channels: int, out_channels: int) -> None:
+        super().__init__(
+            nn.Conv3d(in_channels, mid_channels, 3, padding=1),
+            nn.InstanceNorm3d(mid_channels),
+            nn.ReLU(inplace=True),
+            nn.Conv3d(mid_channels, out_channels, 3, padding=1),
+            nn.InstanceNorm3d(out_channels),
+            nn.ReLU(inplace=True),
+        )
+
+
+class Encoder(nn.Module):
+    """Features of every resolution, finest first; depth is kept.
+
+    The first block maps `in_channels` to `widths[0]`, each later one pools in-plane and widens.
+    """
+
+    def __init__(self, in_channels: int, widths: tuple[int, ...]) -> None:
+        super().__init__()
+        first = DoubleConv(in_channels, widths[0], widths[0])
+        deeper = [DoubleConv(a, a, b) for a, b in zip(widths, widths[1:], strict=False)]
+        self.blocks = nn.ModuleList([first, *deeper])
+        self.pool = nn.MaxPool3d(POOL)
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        features = [self.blocks[0](x)]
+        for block in list(self.blocks)[1:]:
+            features.append(block(self.pool(features[-1])))
+        return features
+
+
+def upsample_to(x: Tensor, reference: Tensor) -> Tensor:
+    """`x` interpolated trilinearly (corners aligned) to the spatial size of `reference`."""
+    return F.interpolate(x, size=reference.shape[2:], mode="trilinear", align_corners=True)
+
+
+def initialise(network: nn.Module) -> None:
+    """Kaiming-normal weights (fan-in) and zero biases for every 3-D convolution of `network`."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv3d):
+            nn.init.kaiming_normal_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

@@ -1,0 +1,61 @@
+"""The regular 3D-UNet with MC dropout of the thesis (section 3.3.2 and appendix A)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from medssl.networks.blocks import DoubleConv, Encoder, initialise, upsample_to
+
+THESIS_WIDTHS = (32, 64, 96, 192, 384)
+
+
+class MCDropoutUNet3D(nn.Module):
+    """Depth-preserving 3D-UNet with channel dropout on the input of every decoder block.
+
+    Takes (batch, in_channels, height, width, depth), returns logits (batch, out_channels, height, width, depth).
+    Height and width are halved between levels, depth never; sizes need not be divisible. With the thesis' widths it has
+    9,598,466 parameters for 3 input channels and 2 classes. Dropout follows `train()` and `eval()`; sampling at test
+    time is asked for with `medssl.networks.mc_dropout(network)`, which switches on the dropout layers only.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 1,
+        out_channels: int = 2,
+        widths: Sequence[int] = THESIS_WIDTHS,
+        dropout: float = 0.3,
+    ) -> None:
+        super().__init__()
+        widths = tuple(widths)
+        if len(widths) < 2:
+            raise ValueError(f"widths {widths}: a UNet needs at least two levels")
+        self.arguments = {
+            "in_channels": in_channels,
+            "out_channels": out_channels,
+            "widths": list(widths),
+            "dropout": dropout,
+        }
+        self.encoder = Encoder(in_channels, widths)
+        self.dropout = nn.Dropout3d(dropout)
+        coarse_to_fine = widths[::-1]
+        self.decoder = nn.ModuleList(
+            DoubleConv(coarse + fine, fine, fine)
+            for coarse, fine in zip(coarse_to_fine, coarse_to_fine[1:], strict=False)
+        )
+        self.classifier = nn.Conv3d(widths[0], out_channels, 1)
+        initialise(self)
+
+    def encode(self, x: Tensor) -> list[Tensor]:
+        """Encoder features, finest first: the deterministic part, shared by all Monte Carlo samples."""
+        return self.encoder(x)
+
+    def decode(self, features: list[Tensor]) -> Tensor:
+        """Logits from encoder features: the part with dropout, drawn anew at each call in sampling mode."""
+        x = features[-1]
+        for block, skip in zip(self.decoder, features[-2::-1], strict=True):
+            x = block(self.dropout(torch.cat([upsample_to(x, skip), skip], dim=1)))
+        return self.classifier(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.decode(self.encode(x))

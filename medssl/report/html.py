@@ -1,0 +1,226 @@
+"""report.html of a run and the comparison of several: one file each that needs no network and no script."""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from medssl.errors import MedsslError
+from medssl.files import write_text_atomically
+from medssl.report.figures import calibration_strip, dice_strip, entropy_against_dice, figure_png, training_curves
+from medssl.report.grids import accuracy_grid, every_case_grid, groups_grid, seeds_grid, stat_cell, uncertainty_grid
+from medssl.report.page import render
+from medssl.report.panels import case_panel
+from medssl.report.runs import Run, load_run
+from medssl.report.scrub import command_without_paths, without_paths
+from medssl.report.slices import load_case
+from medssl.report.tables import (
+    TITLES,
+    SummaryRow,
+    by_case,
+    case_mean,
+    compare_runs,
+    number_text,
+    summarise,
+    worst_first,
+)
+
+PAPER_CROP_NOTICE = (
+    "Regions were centred with ground-truth labels (paper_crop): these numbers are not comparable with leak-free ones."
+)
+STATUS_NOTICES = {
+    "running": "This run had not finished when the report was written: it shows what was there.",
+    "failed": "This run failed: the report shows what was there.",
+}
+TILES = ("dice", "hd95_mm", "assd_mm", "pavpu", "ece")
+LONGEST_VALUE = 300
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG as a data: address, and its width on the page in CSS pixels."""
+
+    address: str
+    width: int
+
+
+def write_report(run_folder: str | Path) -> Path:
+    """Writes report.html into the run folder, whole or not at all, and returns its path. Raises DataError."""
+    run = load_run(run_folder)
+    path = run.folder / "report.html"
+    write_text_atomically(path, render("report", **_report_content(run)))
+    return path
+
+
+def write_comparison(run_folders: Sequence[str | Path], out: str | Path) -> Path:
+    """Writes the page that compares the runs to `out` and returns it. Raises DataError."""
+    rows = compare_runs([load_run(folder) for folder in run_folders])
+    seeds = [seed for row in rows for seed in row.seeds]
+    unevaluated = [seed.name for seed in seeds if not seed.means]
+    notices = [PAPER_CROP_NOTICE] if any(row.paper_crop for row in rows) else []
+    if unevaluated:
+        notices.append(f"Not evaluated, and not in the means: {', '.join(unevaluated)}.")
+    page = render(
+        "comparison",
+        title=" and ".join(dict.fromkeys(row.dataset for row in rows)) or "No runs",
+        subtitle=f"{len(seeds)} runs · {len({row.method for row in rows})} methods",
+        notices=notices,
+        groups=groups_grid(rows),
+        seeds=seeds_grid(rows),
+    )
+    write_text_atomically(out, page)
+    return Path(out)
+
+
+def _report_content(run: Run) -> dict[str, Any]:
+    """What the report template asks for."""
+    facts = run.facts
+    summary = summarise(run.per_case)
+    overall = summary[-1] if summary else None
+    return {
+        "name": facts["name"],
+        "title": f"{facts['dataset']}, {facts['method']}, {facts['labelled']} labelled, seed {facts['seed']}",
+        "status": run.status,
+        "status_facts": _status_facts(run),
+        "notices": _notices(run),
+        "tiles": _tiles(overall),
+        "accuracy": accuracy_grid(summary) if summary else None,
+        "strip": _picture(dice_strip, run.per_case) if summary else None,
+        "cases": _telling_cases(run),
+        **_uncertainty(run, overall),
+        "curves": _picture(training_curves, run) if run.history else None,
+        "training": _training_text(run),
+        "every_case": every_case_grid(run.per_case) if run.per_case else None,
+        "command": command_without_paths(str(facts.get("command", "")), run.folder),
+        "facts": _making(run),
+        "settings": [(_plain_name(key), _value_text(value, run)) for key, value in run.settings.items()],
+        "config": [(key, _value_text(value, run)) for key, value in sorted((facts.get("config") or {}).items())],
+    }
+
+
+def _status_facts(run: Run) -> list[str]:
+    facts = run.facts
+    roles = ("labelled", "unlabelled", "validation", "test")
+    counts = ", ".join(f"{facts[role]} {role}" for role in roles if facts.get(role) is not None)
+    started, finished = _time(facts.get("started")), _time(facts.get("finished"))
+    when = f"started {started:%Y-%m-%d %H:%M}" if started else ""
+    if started and finished and (started.tzinfo is None) == (finished.tzinfo is None):
+        when += f", took {_duration((finished - started).total_seconds())}"
+    size = f"{facts['parameters']:,} parameters" if isinstance(facts.get("parameters"), int) else ""
+    return [part for part in (when, f"{counts} cases", size) if part]
+
+
+def _notices(run: Run) -> list[str]:
+    notices = [PAPER_CROP_NOTICE] if run.paper_crop else []
+    if run.status in STATUS_NOTICES:
+        notices.append(STATUS_NOTICES[run.status])
+    failures = run.settings.get("failures") or []
+    if failures:
+        notices.append(f"{len(failures)} cases could not be evaluated and are not in the numbers.")
+    return notices
+
+
+def _tiles(overall: SummaryRow | None) -> list[dict[str, str]]:
+    if overall is None:
+        return []
+    cells = {metric: stat_cell(overall.stats[metric], metric, 0) for metric in TILES if overall.stats[metric].n}
+    return [{"title": TITLES[metric], "text": cell.text, "small": cell.small} for metric, cell in cells.items()]
+
+
+def _telling_cases(run: Run) -> list[dict[str, Any]]:
+    """Best, median and worst case, each once."""
+    order = [
+        case for case in worst_first(run.per_case) if math.isfinite(case_mean(by_case(run.per_case)[case], "dice"))
+    ]
+    if not order:
+        return []
+    chosen = {order[-1]: "Best", order[len(order) // 2]: "Median", order[0]: "Worst"} if len(order) > 2 else {}
+    return [_telling_case(run, case, name) for case, name in (chosen or dict.fromkeys(order, "Case")).items()]
+
+
+def _telling_case(run: Run, case: str, name: str) -> dict[str, Any]:
+    rows = by_case(run.per_case)[case]
+    measures = {"Dice": "dice", "HD95": "hd95_mm"}
+    caption = ", ".join(f"{title} {number_text(case_mean(rows, key), key)}" for title, key in measures.items())
+    content: dict[str, Any] = {"title": f"{name}: {case}", "caption": f"{caption} mm", "image": None, "problem": ""}
+    try:
+        content["image"] = _picture(case_panel, load_case(run, case), run.structures, run.facts.get("window"))
+    except MedsslError as error:  # the scans may have moved since; the numbers still stand
+        content["problem"] = f"No picture: {without_paths(str(error), run.folder)}"
+    return content
+
+
+def _uncertainty(run: Run, overall: SummaryRow | None) -> dict[str, Any]:
+    grid = uncertainty_grid(overall) if overall else None
+    if grid is None:
+        return {"uncertainty": None, "scatter": None, "calibration": None}
+    return {
+        "uncertainty": grid,
+        "scatter": _picture(entropy_against_dice, run.per_case),
+        "calibration": _picture(calibration_strip, run.per_case),
+    }
+
+
+def _training_text(run: Run) -> str:
+    epochs, steps = run.records("epoch"), run.records("step")
+    parts = []
+    if epochs:
+        seconds = sum(record.get("seconds") or 0.0 for record in epochs)
+        parts.append(f"{len(epochs)} epochs in {_duration(seconds)}")
+    last = (steps or epochs)[-1:]
+    parts += [f"{record['step']} steps" for record in last if "step" in record]
+    parts += [f"last loss {record['loss']:.4g}" for record in last if isinstance(record.get("loss"), int | float)]
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _making(run: Run) -> list[tuple[str, str]]:
+    """Names and values of what somebody needs to make the run again."""
+    names = {
+        "split_hash": "Split",
+        "seed": "Seed",
+        "git_sha": "Git commit",
+        "medssl_version": "medssl",
+        "bundle": "Bundle",
+        "mlflow_run_id": "MLflow run",
+        "tracking_uri": "MLflow store",
+    }
+    return [(title, _value_text(run.facts[key], run)) for key, title in names.items() if run.facts.get(key) is not None]
+
+
+def _plain_name(key: str) -> str:
+    """'pavpu_window' -> 'Evaluation pavpu window'."""
+    return f"Evaluation {key.replace('_', ' ')}"
+
+
+def _value_text(value: Any, run: Run) -> str:
+    """A value as text without machine paths, shortened where it is very long."""
+    clean = without_paths(value, run.folder)
+    text = clean if isinstance(clean, str) else json.dumps(clean, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} …"
+
+
+def _picture(draw: Callable[..., Figure], *arguments: Any) -> Picture:
+    figure = draw(*arguments)
+    width = round(figure.get_figwidth() * 100)
+    return Picture("data:image/png;base64," + base64.b64encode(figure_png(figure)).decode(), width)
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+    except ValueError:
+        return None
+
+
+def _duration(seconds: float) -> str:
+    """'42 s', '12 min' or '3 h 05 min'."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
