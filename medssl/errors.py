@@ -15,3 +15,11 @@ class ConfigError(MedsslError):
 
 class CheckpointError(MedsslError):
     """A checkpoint is missing, damaged or belongs to another network."""
+
+
+def error_behind(error: BaseException) -> MedsslError | None:
+    """The medssl error that MONAI or Ignite wrapped into `error`, `error` itself if it is one, or None."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, MedsslError):
+        cause = cause.__cause__ or cause.__context__
+    return cause

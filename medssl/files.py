@@ -31,15 +31,20 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
 
 def write_text_atomically(path: str | Path, text: str) -> None:
     """Write `text` as UTF-8, all of it or nothing."""
-    write_atomically(path, lambda partial: _write_text(partial, text))
+    write_bytes_atomically(path, text.encode())
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def write_bytes_atomically(path: str | Path, content: bytes) -> None:
+    """Write `content`, all of it or nothing."""
+
+    def write(partial: Path) -> None:
+        partial.write_bytes(content)
+
+    write_atomically(path, write)
 
 
 class FolderLock:
-    """Keeps a second process out of a folder; released by `close`, at the end of a `with` block, or with the process."""
+    """Keeps a second process out of a folder until `close`, the end of a `with` block, or the process's end."""
 
     def __init__(self, folder: str | Path, name: str = ".lock") -> None:
         self.folder = Path(folder)
@@ -52,7 +57,7 @@ class FolderLock:
             holder = self._file.read().strip() or "unknown"
             self._file.close()
             raise ConfigError(
-                f"{self.folder}: another process (pid {holder}) works on this folder. Wait for it, or choose another one."
+                f"{self.folder}: another process (pid {holder}) works on this folder. Wait for it, or use another."
             ) from error
         self._file.truncate(0)
         self._file.write(str(os.getpid()))

@@ -75,14 +75,14 @@ def split_cases(
     one patient stay together; a case without a label can only be unlabelled.
     """
     facts = source.facts
-    preset = dict(facts.presets).get(labelled if labelled is not None else next(iter(facts.presets), (None,))[0])
+    is_preset = labelled in {preset[0] for preset in facts.presets} or (labelled is None and bool(facts.presets))
     if lists_dir is not None:
         pool, test_cases = _from_lists(source.cases, Path(lists_dir))
         validation = 0 if validation is None else validation
     else:
         pool, test_cases = _draw_test(source, facts.test_cases if test is None else test, split_seed)
         if validation is None:
-            validation = 0 if preset is not None else facts.validation_cases
+            validation = 0 if is_preset else facts.validation_cases
     validation_cases, pool = _take_validation(pool, validation, split_seed, ordered=lists_dir is not None)
     if lists_dir is None:
         pool = _shuffled_patients(pool, seed)

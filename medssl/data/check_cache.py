@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from medssl.data.findings import Finding
-from medssl.data.volumes import split_address, write_atomically
+from medssl.data.volumes import split_address
+from medssl.files import write_text_atomically
 
 RULES = 1  # raise it whenever a check changes, so that older answers are not believed
 
@@ -32,7 +33,7 @@ def save_cache(file: str | PathLike[str] | None, cache: CheckCache) -> None:
     if file is not None:
         stored = {stamp: [asdict(finding) for finding in findings] for stamp, findings in cache.items()}
         with suppress(OSError):
-            write_atomically(Path(file), json.dumps(stored, indent=1, sort_keys=True).encode())
+            write_text_atomically(Path(file), json.dumps(stored, indent=1, sort_keys=True))
 
 
 def stamp_of(case: dict[str, Any], label_ids: Collection[int] | None) -> str:

@@ -13,7 +13,13 @@ import pydicom
 from pydicom.errors import InvalidDicomError
 from pydicom.misc import is_dicom
 from pydicom.pixels import get_decoder
-from pydicom.uid import UID, ImplicitVRLittleEndian
+from pydicom.uid import (
+    UID,
+    DeflatedExplicitVRLittleEndian,
+    ExplicitVRBigEndian,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+)
 
 from medssl.data.findings import volume_error
 from medssl.data.geometry import LPS_TO_RAS, Header, Volume
@@ -24,6 +30,12 @@ STEP_TOLERANCE = 0.01  # of the slice spacing
 UNIT_TOLERANCE = 1e-3
 DRIFT_MM = 0.1  # sideways, over the whole stack, before it counts as gantry tilt
 
+_UNCOMPRESSED = (
+    ImplicitVRLittleEndian,
+    ExplicitVRLittleEndian,
+    ExplicitVRBigEndian,
+    DeflatedExplicitVRLittleEndian,
+)
 _READ_TAGS = (
     *("SeriesInstanceUID", "PatientID", "Rows", "Columns", "NumberOfFrames", "SamplesPerPixel", "PixelSpacing"),
     *("ImageOrientationPatient", "ImagePositionPatient", "SpacingBetweenSlices", "SliceThickness"),
@@ -155,7 +167,7 @@ def _numbers(dataset: pydicom.Dataset, name: str) -> np.ndarray:
 
 
 def _check_codec(file: Path, syntax: UID) -> None:
-    if not syntax.is_compressed or syntax.is_deflated:
+    if syntax in _UNCOMPRESSED:
         return
     try:
         decodable = get_decoder(syntax).is_available

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from rich.markup import escape
 from rich.table import Table
 
 from medssl.errors import DataError
@@ -63,5 +64,6 @@ def findings_table(findings: Sequence[Finding]) -> Table:
     )
     for finding in sorted(findings, key=lambda finding: finding.severity):
         colour = "red" if finding.severity == "error" else "yellow"
-        table.add_row(finding.case, f"[{colour}]{finding.severity}[/]", finding.code, finding.file, finding.message)
+        texts = (escape(finding.file), escape(finding.message))
+        table.add_row(escape(finding.case), f"[{colour}]{finding.severity}[/]", finding.code, *texts)
     return table

@@ -76,21 +76,24 @@ def _nifti_header(path: Path, block: bytes) -> tuple[Header, nib.Nifti1Header]:
     try:
         nifti = kind(block[: kind.template_dtype.itemsize], check=False)
         # asked first, because nibabel's check replaces it by 1 mm with no more than a log line
-        voxel_mm = tuple(float(mm) for mm in nifti["pixdim"][1:4])
+        axes = min(3, int(nifti["dim"][0]))
+        voxel_mm = tuple(float(mm) for mm in nifti["pixdim"][1 : axes + 1])
         nifti.check_fix()
         dtype = nifti.get_data_dtype()
         scaled = nifti.get_slope_inter() not in ((None, None), (1.0, 0.0))
         header = Header(nifti.get_data_shape(), nifti.get_best_affine(), np.dtype(np.float32) if scaled else dtype)
     except (nib.spatialimages.HeaderDataError, ValueError) as error:
         raise volume_error("bad-header", path, f"header: {error}", "a valid NIfTI header", COPY_AGAIN) from error
-    if not min(voxel_mm) > 0:
+    if not all(mm > 0 for mm in voxel_mm):
         way_out = "Write the true voxel size into the header."
         raise volume_error("spacing", path, f"voxel size {voxel_mm} mm (pixdim)", "more than 0 mm", way_out)
     return header, nifti
 
 
 def _nifti_voxels(stream: Any, nifti: nib.Nifti1Header) -> np.ndarray:
-    array = np.array(nifti.raw_data_from_fileobj(stream))
+    array = nifti.raw_data_from_fileobj(stream)
+    if isinstance(array, np.memmap):  # would keep the file open, and change with it
+        array = np.array(array)
     stream.read(2**20)  # gzip compares its checksum only when it is read to the end
     slope, intercept = nifti.get_slope_inter()
     if (slope, intercept) in ((None, None), (1.0, 0.0)):
@@ -127,21 +130,22 @@ def _itk_header(reader: sitk.ImageFileReader) -> Header:
 
 @contextmanager
 def open_hdf5(path: Path, key: str) -> Iterator[Opened]:
+    address = f"{path}::{key}" if key else str(path)
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise volume_error("wrong-magic", path, f"not HDF5 ({error})", "an HDF5 file", COPY_AGAIN) from error
+        raise volume_error("wrong-magic", address, f"not HDF5 ({error})", "an HDF5 file", COPY_AGAIN) from error
     with file:
         dataset = file.get(key) if key else None
         if not isinstance(dataset, h5py.Dataset):
             found = f"no dataset '{key}'" if key else "no key given"
             way_out = f"Write the address as '{path.name}::<key>'."
-            raise volume_error("missing", f"{path}::{key}", found, f"one of {sorted(file)}", way_out)
-        if dataset.dtype.kind not in "biuf":
-            found = f"dtype {dataset.dtype}"
-            raise volume_error("unsupported", f"{path}::{key}", found, "numbers", "Store the voxels as numbers.")
-        spacing = dataset.attrs.get("spacing_mm", LEFT_ATRIUM_SPACING_MM)
-        affine = np.diag(np.append(np.broadcast_to(np.asarray(spacing, dtype=np.float64), 3), 1.0))
+            raise volume_error("missing", address, found, f"one of {sorted(file)}", way_out)
+        spacing = np.asarray(dataset.attrs.get("spacing_mm", LEFT_ATRIUM_SPACING_MM))
+        if spacing.dtype.kind not in "iuf" or spacing.shape not in ((), (1,), (3,)):
+            way_out = "Store the voxel size in mm along x, y, z."
+            raise volume_error("spacing", address, f"attribute spacing_mm {spacing}", "1 or 3 numbers", way_out)
+        affine = np.diag(np.append(np.broadcast_to(spacing.astype(np.float64), 3), 1.0))
         yield Header(dataset.shape, affine, dataset.dtype), lambda: dataset[()]
 
 

@@ -72,7 +72,7 @@ def find_folder(root: Path) -> list[Case]:
         cases.append(case)
     if labels:
         raise DataError(
-            f"{label_dir}: {len(labels)} label(s) without a scan, first {sorted(str(p.name) for p in labels.values())[0]}. "
+            f"{label_dir}: {len(labels)} label(s) without a scan, first {min(p.name for p in labels.values())}. "
             f"Give each label the name of its scan in {image_dir}."
         )
     return _found(root, cases, "images/*.nii.gz (labels of the same name in labels/)")
@@ -137,7 +137,11 @@ def download_decathlon(task: str | None, root: Path) -> None:
 
     root.mkdir(parents=True, exist_ok=True)
     download_and_extract(
-        DecathlonDataset.resource[task], root / f"{task}.tar", root, hash_val=DecathlonDataset.md5[task], hash_type="md5"
+        DecathlonDataset.resource[task],
+        root / f"{task}.tar",
+        root,
+        hash_val=DecathlonDataset.md5[task],
+        hash_type="md5",
     )
 
 

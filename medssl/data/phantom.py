@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from medssl.data.phantom_anatomy import draw_abdomen
 from medssl.data.phantom_appearance import ct_scan, mr_scan
 from medssl.data.phantom_kidneys import kidney_label
-from medssl.data.volumes import write_atomically, write_nifti
+from medssl.data.volumes import write_nifti
 from medssl.errors import ConfigError, DataError
+from medssl.files import write_text_atomically
 
 # Raised whenever the same seed gives other scans, so that an older set is not taken for a present one.
 GENERATOR_VERSION = 1
@@ -59,18 +60,16 @@ def write_phantoms(
         write_nifti(paths[0], image, affine, image.dtype)
         write_nifti(paths[1], label, affine, label.dtype)
     if not complete:
-        write_atomically(root / "phantom.json", (json.dumps(facts) + "\n").encode())
+        write_text_atomically(root / "phantom.json", json.dumps(facts) + "\n")
     return names
 
 
-def draw_phantom(
-    index: int, seed: int = 0, modality: str = "ct", shape: Sequence[int] = (64, 64, 24)
-) -> Phantom:
+def draw_phantom(index: int, seed: int = 0, modality: str = "ct", shape: Sequence[int] = (64, 64, 24)) -> Phantom:
     """Scan number `index` of a seed. CT and MR of the same number show the same anatomy."""
     anatomy, appearance = (np.random.default_rng(part) for part in np.random.SeedSequence((seed, index)).spawn(2))
     affine = _draw_affine(anatomy, shape)
-    tissues = draw_abdomen(anatomy, shape, np.abs(np.diag(affine)[:3]))
-    return Phantom(SCANNERS[modality](tissues, appearance), kidney_label(tissues), affine)
+    abdomen = draw_abdomen(anatomy, shape, np.abs(np.diag(affine)[:3]).tolist())
+    return Phantom(SCANNERS[modality](abdomen, appearance), kidney_label(abdomen), affine)
 
 
 def _draw_affine(rng: np.random.Generator, shape: Sequence[int]) -> NDArray[np.float64]:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from medssl.data.phantom_shapes import Tissue, TissueFractions, Volume, smooth_field
+from medssl.data.phantom_shapes import Canvas, Tissue, Volume, smooth_field
 
 # Hounsfield values before contrast, and in the arterial, the venous and the excretory phase.
 CT_PHASES = ("native", "arterial", "venous", "excretory")
-CT_PHASE_SHARES = (0.1, 0.25, 0.45, 0.2)
+CT_PHASE_SHARES = (0.1, 0.2, 0.5, 0.2)
 TISSUE_HU: Mapping[Tissue, tuple[float, float, float, float]] = {
     Tissue.AIR: (-1000, -1000, -1000, -1000),
     Tissue.COUCH: (-350, -350, -350, -350),
@@ -32,10 +32,10 @@ TISSUE_HU: Mapping[Tissue, tuple[float, float, float, float]] = {
     Tissue.BOWEL_WALL: (36, 85, 90, 62),
     Tissue.WATER: (8, 10, 10, 12),
     Tissue.CHYME: (30, 70, 80, 70),
-    Tissue.ORAL_CONTRAST: (220, 220, 220, 220),
+    Tissue.ORAL_CONTRAST: (280, 280, 280, 280),
     Tissue.BOWEL_GAS: (-900, -900, -900, -900),
-    Tissue.KIDNEY_CORTEX: (32, 165, 160, 118),
-    Tissue.KIDNEY_MEDULLA: (30, 90, 145, 122),
+    Tissue.KIDNEY_CORTEX: (33, 172, 170, 140),
+    Tissue.KIDNEY_MEDULLA: (31, 105, 160, 138),
     Tissue.URINE: (6, 8, 12, 380),
     Tissue.TUMOUR: (36, 95, 82, 66),
     Tissue.CYST: (9, 10, 12, 12),
@@ -83,21 +83,21 @@ UNEVEN_TISSUES = (
 )
 
 
-def ct_scan(tissues: TissueFractions, rng: np.random.Generator) -> NDArray[np.int16]:
+def ct_scan(canvas: Canvas, rng: np.random.Generator) -> NDArray[np.int16]:
     """Hounsfield values of a CT with a random phase, dose of contrast agent and noise of 15 to 30 HU."""
     phase = int(rng.choice(len(CT_PHASES), p=CT_PHASE_SHARES))
-    enhancement = rng.uniform(0.75, 1.05)
+    enhancement = rng.uniform(0.8, 1.05)
     native, enhanced = (np.array([TISSUE_HU[tissue][column] for tissue in Tissue]) for column in (0, phase))
     tissue_hu = native + enhancement * (enhanced - native)
     tissue_hu[list(UNEVEN_TISSUES)] += rng.normal(0, 6, len(UNEVEN_TISSUES))
     tissue_hu[Tissue.CHYME] += rng.uniform(-30, 40)
-    scan_hu = _seen(tissues, tissue_hu, texture=9, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
+    scan_hu = _seen(canvas, tissue_hu, texture=9, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
     noise_hu = rng.uniform(15, 30)
     scan_hu += noise_hu * _grainy_noise(rng, scan_hu.shape)
     return np.clip(np.rint(scan_hu), -1024, 3071).astype(np.int16)
 
 
-def mr_scan(tissues: TissueFractions, rng: np.random.Generator) -> NDArray[np.uint16]:
+def mr_scan(canvas: Canvas, rng: np.random.Generator) -> NDArray[np.uint16]:
     """Grey values of an MR: random weighting and scale, smooth bias field of 0.6 to 1.4, Rician noise."""
     t1, t2 = (np.array([TISSUE_T1_T2[tissue][column] for tissue in Tissue]) for column in (0, 1))
     t2_share = rng.choice([rng.uniform(0, 0.25), rng.uniform(0.75, 1)])
@@ -105,7 +105,7 @@ def mr_scan(tissues: TissueFractions, rng: np.random.Generator) -> NDArray[np.ui
     if rng.random() < 0.35:
         brightness[[Tissue.FAT, Tissue.MARROW]] *= 0.25  # fat suppression
     brightness[list(UNEVEN_TISSUES)] *= rng.uniform(0.85, 1.15, len(UNEVEN_TISSUES))
-    scan = _seen(tissues, brightness, texture=0.05, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
+    scan = _seen(canvas, brightness, texture=0.05, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
     scan *= bias_field(rng, scan.shape)
     noise = rng.uniform(0.03, 0.06)
     real, imaginary = (noise * rng.standard_normal(scan.shape, dtype=np.float32) for _ in range(2))
@@ -121,11 +121,11 @@ def bias_field(rng: np.random.Generator, shape: tuple[int, ...]) -> Volume:
 
 
 def _seen(
-    tissues: TissueFractions, values: NDArray[np.float64], texture: float, blur_voxels: float, rng: np.random.Generator
+    canvas: Canvas, values: NDArray[np.float64], texture: float, blur_voxels: float, rng: np.random.Generator
 ) -> Volume:
     """The noiseless scan: mixed tissue values, uneven organs, blurred by the scanner."""
-    mixed = tissues.fractions @ values.astype(np.float32)
-    mixed += texture * tissues.share(*UNEVEN_TISSUES) * smooth_field(rng, mixed.shape, knots=10)
+    mixed = canvas.fractions @ values.astype(np.float32)
+    mixed += texture * canvas.share(*UNEVEN_TISSUES) * smooth_field(rng, mixed.shape, knots=10)
     return ndimage.gaussian_filter(mixed, blur_voxels)
 
 

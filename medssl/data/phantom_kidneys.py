@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medssl.data.phantom_shapes import (
+    Canvas,
     Tissue,
-    TissueFractions,
     Volume,
     both,
-    either,
     ellipsoid_mm,
     in_frame,
     rotation,
@@ -46,27 +45,27 @@ class Kidney:
         return self.centre_mm + self.axes @ (share_of_radii * self.radii_mm)
 
 
-def paint_kidneys(tissues: TissueFractions, position_mm: Volume, cavity_mm: Volume, rng: np.random.Generator) -> None:
+def paint_kidneys(canvas: Canvas, cavity_mm: Volume, rng: np.random.Generator) -> None:
     """Paint one or two kidneys with their fat, vessels and perhaps a lesion, inside the abdominal cavity."""
     layout = str(rng.choice(list(LAYOUT_SHARES), p=list(LAYOUT_SHARES.values())))
     kidneys = draw_kidneys(layout, rng)
     fat_mm = rng.uniform(0, 6)
     for kidney in kidneys:
-        surface = both(bean_mm(position_mm, kidney), cavity_mm)
-        tissues.paint(Tissue.FAT, both(surface - fat_mm, cavity_mm))
+        surface = both(bean_mm(canvas.position_mm, kidney), cavity_mm)
+        canvas.paint(Tissue.FAT, both(surface - fat_mm, cavity_mm))
     for kidney in kidneys:
-        _paint_vessels(tissues, position_mm, kidney)
-        _paint_kidney(tissues, position_mm, cavity_mm, kidney)
+        _paint_vessels(canvas, kidney)
+        _paint_kidney(canvas, cavity_mm, kidney)
     if layout == "horseshoe":
-        _paint_isthmus(tissues, position_mm, kidneys)
+        _paint_isthmus(canvas, cavity_mm, kidneys)
     if rng.random() < LESION_SHARE:
-        _paint_lesion(tissues, position_mm, cavity_mm, kidneys[rng.integers(len(kidneys))], rng)
+        _paint_lesion(canvas, cavity_mm, kidneys[rng.integers(len(kidneys))], rng)
 
 
-def kidney_label(tissues: TissueFractions) -> NDArray[np.uint8]:
+def kidney_label(canvas: Canvas) -> NDArray[np.uint8]:
     """Label map: 1 where kidney fills at least half of a voxel, 2 where most of that is lesion, else 0."""
-    parenchyma = tissues.share(Tissue.KIDNEY_CORTEX, Tissue.KIDNEY_MEDULLA)
-    lesion = tissues.share(Tissue.TUMOUR, Tissue.CYST)
+    parenchyma = canvas.share(Tissue.KIDNEY_CORTEX, Tissue.KIDNEY_MEDULLA)
+    lesion = canvas.share(Tissue.TUMOUR, Tissue.CYST)
     labelled = parenchyma + lesion >= 0.5
     return np.where(labelled, np.where(lesion > parenchyma, LESION, KIDNEY), 0).astype(np.uint8)
 
@@ -88,14 +87,16 @@ def _draw_kidney(side: int, rng: np.random.Generator) -> Kidney:
     lower_on_the_right = 0 if side > 0 else -8
     centre = np.array([side * 43.0, -17.0, lower_on_the_right - 6.0]) + rng.uniform([-4, -4, -9], [4, 5, 9])
     radii = np.array([18.5, 16.0, 35.0]) * rng.uniform(0.84, 1.14) * rng.uniform(0.92, 1.08, 3)
-    turn = (float(rng.uniform(-16, 2)), float(rng.uniform(4, 20)), float(rng.uniform(20, 60)))
+    # Upper poles lean to the spine and to the back; the hilum faces the spine and the front.
+    turn = (float(rng.uniform(-2, 16)), -float(rng.uniform(4, 20)), -float(rng.uniform(15, 50)))
     return Kidney(side, centre, radii, turn, pelvis=float(rng.uniform(0.8, 1.2)))
 
 
 def _horseshoe_half(kidney: Kidney) -> Kidney:
+    """The kidney moved down and inwards, its lower pole leaning to the middle."""
     centre = kidney.centre_mm + np.array([-kidney.side * 9, 8, -12])
     tilt, _, turn = kidney.turn_degrees
-    return replace(kidney, centre_mm=centre, turn_degrees=(tilt, -22.0, turn + 15))
+    return replace(kidney, centre_mm=centre, turn_degrees=(tilt, 22.0, turn - 15))
 
 
 def _unusual(kidney: Kidney, layout: str, rng: np.random.Generator) -> Kidney:
@@ -120,17 +121,17 @@ def bean_mm(position_mm: Volume, kidney: Kidney) -> Volume:
     return both(ellipsoid_mm(bent, kidney.radii_mm), -ellipsoid_mm(notch, (0.6 * wide, 0.7 * thick, 0.32 * long)))
 
 
-def _paint_kidney(tissues: TissueFractions, position_mm: Volume, cavity_mm: Volume, kidney: Kidney) -> None:
-    surface = both(bean_mm(position_mm, kidney), cavity_mm)
-    local = in_frame(position_mm, kidney.centre_mm, kidney.axes)
+def _paint_kidney(canvas: Canvas, cavity_mm: Volume, kidney: Kidney) -> None:
+    surface = both(bean_mm(canvas.position_mm, kidney), cavity_mm)
+    local = in_frame(canvas.position_mm, kidney.centre_mm, kidney.axes)
     wide, thick, long = kidney.radii_mm
     sinus = in_frame(local, (-0.62 * wide, 0, 0))
     sinus_radii = np.array([0.55 * wide, 0.38 * thick, 0.45 * long]) * kidney.pelvis**0.7
-    tissues.paint(Tissue.KIDNEY_CORTEX, surface)
-    tissues.paint(Tissue.KIDNEY_MEDULLA, both(surface + 5, _pyramids_mm(local, long)))
-    tissues.paint(Tissue.FAT, both(ellipsoid_mm(sinus, sinus_radii), surface + 1))
+    canvas.paint(Tissue.KIDNEY_CORTEX, surface)
+    canvas.paint(Tissue.KIDNEY_MEDULLA, both(surface + 5, _pyramids_mm(local, long)))
+    canvas.paint(Tissue.FAT, both(ellipsoid_mm(sinus, sinus_radii), surface + 1))
     pelvis_radii = sinus_radii * (0.3 + 0.38 * kidney.pelvis)
-    tissues.paint(Tissue.URINE, both(ellipsoid_mm(sinus, pelvis_radii), surface + 2))
+    canvas.paint(Tissue.URINE, both(ellipsoid_mm(sinus, pelvis_radii), surface + 2))
 
 
 def _pyramids_mm(local_mm: Volume, long_mm: float) -> Volume:
@@ -140,35 +141,36 @@ def _pyramids_mm(local_mm: Volume, long_mm: float) -> Volume:
     return 3 * (-0.35 - level)
 
 
-def _paint_isthmus(tissues: TissueFractions, position_mm: Volume, kidneys: list[Kidney]) -> None:
+def _paint_isthmus(canvas: Canvas, cavity_mm: Volume, kidneys: list[Kidney]) -> None:
+    """The bridge between the lower poles of a horseshoe kidney."""
     poles = [kidney.to_patient_mm(np.array([0.1, 0.0, -0.72])) for kidney in kidneys]
-    # The bridge passes in front of the aorta and the vena cava.
+    # It passes in front of the aorta and the vena cava.
     middle = np.mean(poles, axis=0) + np.array([0, 9, 0])
-    tissues.paint(Tissue.KIDNEY_CORTEX, tube_mm(position_mm, [poles[0], middle, poles[1]], [10, 7.5, 10]))
+    bridge = tube_mm(canvas.position_mm, [poles[0], middle, poles[1]], [10, 7.5, 10])
+    canvas.paint(Tissue.KIDNEY_CORTEX, both(bridge, cavity_mm))
 
 
-def _paint_vessels(tissues: TissueFractions, position_mm: Volume, kidney: Kidney) -> None:
+def _paint_vessels(canvas: Canvas, kidney: Kidney) -> None:
+    """Renal artery from the aorta and, in front of it, renal vein to the vena cava."""
     hilum = kidney.to_patient_mm(np.array([-0.45, 0, 0]))
-    height = hilum[2] + 4
-    aorta, cava = np.array([5, -4, height + 4]), np.array([-11, -3, height])
-    bend = np.array([kidney.side * 18, 0, height])
-    tissues.paint(Tissue.ARTERY, tube_mm(position_mm, [aorta, bend + [0, -3, 3], hilum + [0, 0, 3]], 2.2))
-    tissues.paint(Tissue.VEIN, tube_mm(position_mm, [cava, bend + [0, 4, 0], hilum], 3.2))
+    up = hilum[2] + 4
+    artery = np.array([(5, -4, up + 4), (kidney.side * 18, -3, up + 3), hilum])
+    vein = np.array([(-11, -3, up), (kidney.side * 18, 4, up), hilum])
+    canvas.paint(Tissue.ARTERY, tube_mm(canvas.position_mm, artery, 2.2))
+    canvas.paint(Tissue.VEIN, tube_mm(canvas.position_mm, vein, 3.2))
 
 
-def _paint_lesion(
-    tissues: TissueFractions, position_mm: Volume, cavity_mm: Volume, kidney: Kidney, rng: np.random.Generator
-) -> None:
+def _paint_lesion(canvas: Canvas, cavity_mm: Volume, kidney: Kidney, rng: np.random.Generator) -> None:
     direction = rng.standard_normal(3)
     direction /= np.linalg.norm(direction)
     # Lesions grow outwards: the hilum is on the inner side.
     direction[0] = abs(direction[0])
     centre = kidney.to_patient_mm(direction * rng.uniform(0.55, 0.9))
     radii = rng.uniform(4.5, 12) * rng.uniform(0.85, 1.15, 3)
-    outline = both(ellipsoid_mm(in_frame(position_mm, centre), radii), cavity_mm + 1)
+    outline = both(ellipsoid_mm(in_frame(canvas.position_mm, centre), radii), cavity_mm + 1)
     if rng.random() < 0.4:
-        tissues.paint(Tissue.CYST, outline)
+        canvas.paint(Tissue.CYST, outline)
         return
-    tissues.paint(Tissue.TUMOUR, outline)
+    canvas.paint(Tissue.TUMOUR, outline)
     if radii.mean() > 9:
-        tissues.paint(Tissue.CYST, either(outline + 0.65 * radii.mean()))
+        canvas.paint(Tissue.CYST, outline + 0.65 * radii.mean())

@@ -1,6 +1,6 @@
 """Soft shapes in millimetres: what the phantom's organs are built from.
 
-A shape is a signed distance (negative inside) at every voxel; `TissueFractions.paint` turns it into the share of the
+A shape is a signed distance (negative inside) at every voxel; `Canvas.paint` turns it into the share of the
 voxel that the tissue fills, so that borders carry partial volume and the label follows from the same numbers.
 Positions are in patient axes: (left, front, up) in mm, shape (3, *spatial).
 """
@@ -47,13 +47,17 @@ class Tissue(IntEnum):
     CYST = auto()
 
 
-class TissueFractions:
-    """The share of each voxel that each tissue fills: `fractions` is (*spatial, tissue) and sums to 1 over tissues."""
+class Canvas:
+    """Voxels at known positions, and the share of each that each tissue fills.
 
-    def __init__(self, shape: Sequence[int], border_mm: float):
+    position_mm: (3, *spatial), where each voxel lies in the patient; fractions: (*spatial, tissue), summing to 1.
+    """
+
+    def __init__(self, position_mm: Volume, border_mm: float):
         """Start with air everywhere; `border_mm` is the width over which a border passes from 0 to 1."""
+        self.position_mm = position_mm
         self.border_mm = border_mm
-        self.fractions = np.zeros((*shape, len(Tissue)), dtype=np.float32)
+        self.fractions = np.zeros((*position_mm.shape[1:], len(Tissue)), dtype=np.float32)
         self.fractions[..., Tissue.AIR] = 1
 
     def coverage(self, distance_mm: Volume) -> Volume:

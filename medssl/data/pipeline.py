@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from medssl.data.datasets import DatasetFacts, Geometry
 from medssl.data.regions import body_region, label_region
-from medssl.data.volumes import VolumeReader
+from medssl.data.volumes import LoadVolumed
 
 BACKGROUND = -1.0  # air, the lower end of the window, after scaling to [-1, 1]
 
@@ -35,7 +36,7 @@ class Pipeline:
 
     @cached_property
     def geometry(self) -> Geometry:
-        given = {
+        given: dict[str, Any] = {
             name: tuple(int(v) for v in size)
             for name in ("slice_size", "region_size", "patch_size")
             if (size := getattr(self, name)) is not None
@@ -48,8 +49,8 @@ class Pipeline:
         Outside of training the image keeps its history, so that predictions can be inverted to the scan's own grid.
         """
         keys = ["image", "label"] if with_label or self.paper_crop else ["image"]
-        steps = [
-            mt.LoadImaged(keys, reader=VolumeReader(), image_only=True),
+        steps: list[mt.Transform] = [
+            LoadVolumed(keys),
             mt.EnsureChannelFirstd(keys),
             mt.Orientationd(keys, axcodes="RAS", labels=None),
         ]
@@ -82,7 +83,8 @@ class Pipeline:
         return mt.ScaleIntensityRangePercentilesd("image", 0.5, 99.5, BACKGROUND, 1.0, clip=True)
 
     def _spatial(self, keys: list[str]) -> list[mt.Transform]:
-        size, steps = self.geometry, []
+        size = self.geometry
+        steps: list[mt.Transform] = []
         if size.slice_size is not None:
             steps.append(mt.Resized(keys, (*size.slice_size, -1), mode=["bilinear", "nearest"][: len(keys)]))
         if size.region_size is not None:

@@ -20,7 +20,7 @@ from medssl.errors import ConfigError
 class Draw(NamedTuple):
     """Which case to take and the seed of its augmentation."""
 
-    index: int
+    case: int
     seed: int
 
 

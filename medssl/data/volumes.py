@@ -5,8 +5,6 @@ that names the file, what was found, what was expected and the way out.
 """
 
 import gzip
-import os
-import secrets
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +21,7 @@ from medssl.data.findings import volume_error
 from medssl.data.formats import COPY_AGAIN, HDF5_SUFFIXES, SUPPORTED, Opened, opener_of
 from medssl.data.geometry import Header, Volume
 from medssl.errors import DataError
+from medssl.files import write_bytes_atomically
 
 __all__ = [
     "MAX_BYTES",
@@ -30,11 +29,9 @@ __all__ = [
     "LoadVolumed",
     "Volume",
     "VolumeReader",
-    "data_error_behind",
     "read_header",
     "read_volume",
     "split_address",
-    "write_atomically",
     "write_nifti",
 ]
 
@@ -118,14 +115,6 @@ class LoadVolumed(MapTransform):
         return loaded
 
 
-def data_error_behind(error: BaseException) -> DataError | None:
-    """The DataError that MONAI's Compose or Dataset wrapped into a RuntimeError, or None."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, DataError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
-
-
 def write_nifti(path: str | Path, array: np.ndarray, affine: np.ndarray, dtype: Any) -> None:
     """Writes array (X, Y, Z) as `.nii` or `.nii.gz`: atomically, same bytes for same input, qform = sform = affine."""
     path = Path(path)
@@ -135,22 +124,7 @@ def write_nifti(path: str | Path, array: np.ndarray, affine: np.ndarray, dtype: 
     image.set_qform(affine, code=1)
     image.set_sform(affine, code=1)
     content = image.to_bytes()
-    write_atomically(path, gzip.compress(content, compresslevel=1, mtime=0) if path.suffix == ".gz" else content)
-
-
-def write_atomically(path: str | Path, content: bytes) -> None:
-    """Writes the bytes so that `path` holds either the old content or all of the new one, whatever happens."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with draft.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_bytes_atomically(path, gzip.compress(content, compresslevel=1, mtime=0) if path.suffix == ".gz" else content)
 
 
 @contextmanager
@@ -176,6 +150,9 @@ def _open(address: str | Path) -> Iterator[Opened]:
 
 def _checked_shape(address: str | Path, header: Header) -> tuple[int, ...]:
     """(X, Y, Z) of the declared shape without trailing axes of length 1; checked before anything is decompressed."""
+    if header.dtype.kind not in "biuf":
+        way_out = "Store one number a voxel."
+        raise volume_error("unsupported", address, f"voxels of type {header.dtype}", "integers or floats", way_out)
     shape = tuple(int(length) for length in header.shape)
     while len(shape) > 3 and shape[-1] == 1:
         shape = shape[:-1]

@@ -1,4 +1,4 @@
-"""Checkpoints that survive: written whole or not at all, with a digest, the last few kept, the newest good one loaded."""
+"""Checkpoints that survive: written whole or not at all, with a digest; the newest whole one is loaded."""
 
 import hashlib
 import logging
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointStore:
-    """The checkpoints of one run in `folder`: `epoch_0012.pt`, each with its SHA-256 beside it, the last `keep` kept."""
+    """The last `keep` checkpoints of one run in `folder`: `epoch_0012.pt`, each with its SHA-256 beside it."""
 
     def __init__(self, folder: str | Path, keep: int = 2) -> None:
         self.folder, self.keep = Path(folder), keep
@@ -55,7 +55,7 @@ class CheckpointStore:
 
 
 def save_tensors(state: Any, path: str | Path) -> None:
-    """Write tensors and plain values to `path`, all or nothing; the digest is in place before the file gets its name."""
+    """Write tensors and plain values to `path`, all or nothing; the digest is there before the file."""
     path = Path(path)
 
     def write(partial: Path) -> None:

@@ -7,16 +7,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import ignite.distributed as idist
 from torch import nn
 
 import medssl
 from medssl.data.cases import Split
 from medssl.data.datasets import DataSource
 from medssl.data.pipeline import Pipeline
+from medssl.data.validate import check_cases, require_valid
 from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
 from medssl.engine.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
-from medssl.errors import MedsslError
+from medssl.errors import error_behind
 
 
 def open_run(
@@ -56,7 +58,16 @@ def open_run(
     return folder
 
 
-def start_tracking(folder: RunFolder, tracking_uri: str | None = None, enabled: bool = True) -> MlflowTracker | NoTracker:
+def check_data(split: Split, source: DataSource, output_dir: str | Path) -> None:
+    """Raise DataError if a case of the split is bad; unchanged files are not read again in later runs."""
+    if idist.get_rank() == 0:
+        remembered = Path(output_dir).parent / "data_checks.json"
+        require_valid(check_cases(split.cases, source.facts.label_ids, remembered))
+
+
+def start_tracking(
+    folder: RunFolder, tracking_uri: str | None = None, enabled: bool = True
+) -> MlflowTracker | NoTracker:
     """The MLflow run of `folder` (continued if the run was resumed), or a stand-in where tracking is off."""
     if not enabled or not folder.is_writer:
         return NoTracker()
@@ -64,7 +75,9 @@ def start_tracking(folder: RunFolder, tracking_uri: str | None = None, enabled: 
     uri = tracking_uri or default_tracking_uri(folder.path.parent)
     run_id = facts.get("mlflow_run_id") if facts.get("tracking_uri") == uri else None
     tracker = MlflowTracker(uri, experiment=f"medssl/{facts['bundle']}", run_name=facts["name"], run_id=run_id)
-    tracker.set_tags({key: facts[key] for key in ("git_sha", "split_hash", "seed", "dataset", "method", "medssl_version")})
+    tracker.set_tags(
+        {key: facts[key] for key in ("git_sha", "split_hash", "seed", "dataset", "method", "medssl_version")}
+    )
     if run_id is None:
         tracker.log_params(facts["config"])
     return tracker
@@ -110,13 +123,11 @@ def explain_errors() -> None:
 
 
 def _explain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    current: BaseException | None = error
-    while current is not None:
-        if isinstance(current, MedsslError):
-            print(f"{type(current).__name__}: {current}", file=sys.stderr)
-            return
-        current = current.__cause__ or current.__context__
-    traceback.print_exception(kind, error, trace)
+    known = error_behind(error)
+    if known is None:
+        traceback.print_exception(kind, error, trace)
+    else:
+        print(f"{type(known).__name__}: {known}", file=sys.stderr)
 
 
 def default_output_dir(bundle: str, dataset: str, labelled: int | None, seed: int) -> str:

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, RunTag
+if TYPE_CHECKING:  # importing MLflow takes seconds: the background thread does it
+    from mlflow import MlflowClient
 
 logger = logging.getLogger(__name__)
 _PARAMS_PER_CALL, _METRICS_PER_CALL, _LONGEST_VALUE = 100, 1000, 500
@@ -38,22 +38,15 @@ class MlflowTracker:
         self._thread.start()
 
     def log_params(self, params: dict[str, str]) -> None:
-        entries = [Param(key[:250], str(value)[:_LONGEST_VALUE]) for key, value in params.items()]
-        for start in range(0, len(entries), _PARAMS_PER_CALL):
-            part = entries[start : start + _PARAMS_PER_CALL]
-            self._submit(lambda client, run, part=part: client.log_batch(run, params=part))
+        self._submit(lambda client, run: _log_params(client, run, params))
 
     def set_tags(self, tags: dict[str, Any]) -> None:
-        entries = [RunTag(key, str(value)) for key, value in tags.items()]
-        self._submit(lambda client, run: client.log_batch(run, tags=entries))
+        self._submit(lambda client, run: [client.set_tag(run, key, str(value)) for key, value in tags.items()])
 
     def log_metrics(self, rows: list[tuple[int, dict[str, float]]]) -> None:
         """Log (step, {name: value}) rows."""
-        now = int(time.time() * 1000)
-        entries = [Metric(name, value, now, step) for step, values in rows for name, value in values.items()]
-        for start in range(0, len(entries), _METRICS_PER_CALL):
-            part = entries[start : start + _METRICS_PER_CALL]
-            self._submit(lambda client, run, part=part: client.log_batch(run, metrics=part))
+        now_ms, rows = int(time.time() * 1000), list(rows)
+        self._submit(lambda client, run: _log_metrics(client, run, rows, now_ms))
 
     def log_artifact(self, path: str | Path, folder: str | None = None) -> None:
         self._submit(lambda client, run: client.log_artifact(run, str(path), folder))
@@ -66,12 +59,14 @@ class MlflowTracker:
         if self._thread.is_alive():
             self._stop(TimeoutError(f"no answer within {timeout_s:.0f} s"))
 
-    def _submit(self, task: Callable[[MlflowClient, str], Any]) -> None:
+    def _submit(self, task: Callable[["MlflowClient", str], Any]) -> None:
         if self.alive:
             self._tasks.put(task)
 
     def _work(self) -> None:
         try:
+            from mlflow import MlflowClient  # noqa: PLC0415  (takes seconds, see above)
+
             client = MlflowClient(self.tracking_uri)
             self.run_id = self.run_id or self._create_run(client)
             while (task := self._tasks.get()) is not None:
@@ -79,7 +74,7 @@ class MlflowTracker:
         except Exception as error:
             self._stop(error)
 
-    def _create_run(self, client: MlflowClient) -> str:
+    def _create_run(self, client: "MlflowClient") -> str:
         known = client.get_experiment_by_name(self.experiment)
         if known is None:
             store = self.tracking_uri.removeprefix("sqlite:///")
@@ -99,6 +94,22 @@ class MlflowTracker:
                 type(error).__name__,
                 str(error).splitlines()[0] if str(error) else "",
             )
+
+
+def _log_params(client: "MlflowClient", run_id: str, params: dict[str, str]) -> None:
+    from mlflow.entities import Param  # noqa: PLC0415
+
+    entries = [Param(key[:250], str(value)[:_LONGEST_VALUE]) for key, value in params.items()]
+    for start in range(0, len(entries), _PARAMS_PER_CALL):
+        client.log_batch(run_id, params=entries[start : start + _PARAMS_PER_CALL])
+
+
+def _log_metrics(client: "MlflowClient", run_id: str, rows: list[tuple[int, dict[str, float]]], now_ms: int) -> None:
+    from mlflow.entities import Metric  # noqa: PLC0415
+
+    entries = [Metric(name, value, now_ms, step) for step, values in rows for name, value in values.items()]
+    for start in range(0, len(entries), _METRICS_PER_CALL):
+        client.log_batch(run_id, metrics=entries[start : start + _METRICS_PER_CALL])
 
 
 class NoTracker:

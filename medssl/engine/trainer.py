@@ -46,21 +46,19 @@ class MethodTrainer(Trainer):
         seed: int = 0,
         train_handlers: Sequence[Any] | None = None,
     ) -> None:
-        super().__init__(
-            device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False
-        )
+        super().__init__(device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False)
         self.method, self.optimizer, self.lr_scheduler, self.seed = method, optimizer, lr_scheduler, seed
         self.grad_scaler = torch.amp.GradScaler(self.state.device.type, enabled=amp)
         self.step_module = DistributedDataParallel(method) if idist.get_world_size() > 1 else method
         self.add_event_handler(Events.EPOCH_STARTED, MethodTrainer._begin_epoch)
         self._register_handlers(list(train_handlers or []))
 
-    def run(self) -> None:
+    def run(self) -> None:  # type: ignore[override]
         """Train until `max_epochs`; a run that is already there returns at once."""
         if self.state.epoch < self.state.max_epochs:
             super().run()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:  # type: ignore[override]
         """All that a later process needs to go on as if nothing had happened."""
         scheduler = self.lr_scheduler.state_dict() if self.lr_scheduler else {}
         return {
@@ -91,12 +89,14 @@ class MethodTrainer(Trainer):
 
     def _begin_epoch(self) -> None:
         seed_everything(self.seed, "epoch", self.state.epoch, idist.get_rank())
-        sampler = getattr(self.data_loader, "sampler", None)
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(self.state.epoch)
+        set_epoch = getattr(getattr(self.data_loader, "sampler", None), "set_epoch", None)
+        if set_epoch is not None:
+            set_epoch(self.state.epoch)
 
     def _iteration(self, engine: Engine, batchdata: dict[str, Any]) -> dict[str, float]:
-        batch = {k: v.to(self.state.device, non_blocking=True) if isinstance(v, Tensor) else v for k, v in batchdata.items()}
+        batch = {
+            k: v.to(self.state.device, non_blocking=True) if isinstance(v, Tensor) else v for k, v in batchdata.items()
+        }
         self.method.train()
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.state.device.type, enabled=self.amp):
@@ -107,8 +107,6 @@ class MethodTrainer(Trainer):
         self.grad_scaler.scale(losses["loss"]).backward()
         self.grad_scaler.step(self.optimizer)
         self.grad_scaler.update()
-        if hasattr(self.method, "after_step"):
-            self.method.after_step(self.state.iteration)
         values["lr"] = self.optimizer.param_groups[0]["lr"]
         if self.lr_scheduler is not None:
             self.lr_scheduler.step()

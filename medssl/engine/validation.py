@@ -15,7 +15,7 @@ def segmentation_validator(
     data_loader: Iterable,
     inferer: Inferer,
     num_classes: int,
-    device: torch.device | str,
+    device: torch.device,
     amp: bool = False,
 ) -> SupervisedEvaluator:
     """A MONAI evaluator whose metric `dice` is the mean over cases and foreground classes.

@@ -10,7 +10,7 @@ from ignite.engine import Engine
 from monai.engines import Evaluator
 
 from medssl.data.validate import check_case
-from medssl.errors import ConfigError, DataError, MedsslError
+from medssl.errors import ConfigError, DataError, MedsslError, error_behind
 from medssl.files import FolderLock, write_text_atomically
 from medssl.inference.outputs import describe, read_record, write_maps, write_record
 from medssl.inference.predictor import Predictor
@@ -42,7 +42,7 @@ class PredictionEngine(Evaluator):
         self.finished: list[str] = []
         self.skipped: list[str] = []
 
-    def run(self, global_epoch: int = 1) -> None:
+    def run(self, global_epoch: int = 1) -> None:  # type: ignore[override]
         """Predict all cases of the shard; afterwards `failures`, `finished` and `skipped` say what became of them."""
         suffix = "" if self.of == 1 else f"-{self.index}-of-{self.of}"
         self._fingerprint = {"weights": self.predictor.weights_digest(), "samples": self.predictor.inferer.samples}
@@ -62,7 +62,7 @@ class PredictionEngine(Evaluator):
         try:
             record = self._predict(batchdata)
         except (MedsslError, RuntimeError, OSError, ValueError) as error:
-            self.failures[case_id] = str(_root_cause(error))
+            self.failures[case_id] = str(error_behind(error) or error)
             logger.warning("%s failed: %s", case_id, self.failures[case_id])
             return {}
         self.finished.append(case_id)
@@ -90,13 +90,3 @@ def parse_shard(shard: str) -> tuple[int, int]:
 
 def _image_only(case: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in case.items() if key != "label"}
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """The medssl error behind MONAI's wrappers, or the error itself."""
-    current: BaseException | None = error
-    while current is not None:
-        if isinstance(current, MedsslError):
-            return current
-        current = current.__cause__ or current.__context__
-    return error

@@ -30,8 +30,8 @@ COLUMNS = (
 class Evaluation:
     """Predicts `cases`, compares with their labels on the scans' own grid and writes `output_dir`/per_case.csv.
 
-    Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). PAvPU uses non-overlapping windows of
-    `pavpu_window` voxels and calls one certain below `pavpu_threshold_bits`.
+    Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). PAvPU uses windows of
+    `pavpu_window` voxels, not overlapping, and calls one certain below `pavpu_threshold_bits`.
     """
 
     predictor: Predictor

@@ -18,7 +18,7 @@ from medssl.inference.mc_dropout import MCDropoutInferer
 def export_bundle(
     folder: RunFolder, bundle_root: str | Path, network: nn.Module, pipeline: Pipeline, inferer: MCDropoutInferer
 ) -> Path | None:
-    """Write `bundle/` into the run's folder: `bundle_root`'s inference with this run's data facts, network, sampling and weights.
+    """Write `bundle/` into the run's folder: `bundle_root`'s inference with this run's data facts, network and weights.
 
     `network` names its constructor's arguments in `arguments`. Returns the path, None in all processes but the first.
     """

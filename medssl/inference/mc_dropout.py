@@ -1,4 +1,4 @@
-"""Sliding-window inference with MC dropout: mean probabilities, entropy and mutual information in one pass of samples."""
+"""Sliding-window inference with MC dropout: mean probabilities, entropy, mutual information."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from medssl.uncertainty.maps import StreamingStatistics
 
 @dataclass(frozen=True)
 class MCStatistics:
-    """What the samples say, on the network's grid: mean (B, C, ...), entropy and mutual information (B, ...) in bits."""
+    """What the samples say, on the network's grid: mean (B, C, ...); entropies (B, ...) in bits."""
 
     mean: Tensor
     entropy: Tensor
@@ -28,9 +28,7 @@ class MCDropoutInferer(Inferer):
     samples = 0 is one deterministic pass without dropout. Called as a MONAI inferer it returns the mean probabilities.
     """
 
-    def __init__(
-        self, window: Sequence[int], stride: Sequence[int], samples: int = 20, window_batch: int = 4
-    ) -> None:
+    def __init__(self, window: Sequence[int], stride: Sequence[int], samples: int = 20, window_batch: int = 4) -> None:
         super().__init__()
         self.window, self.stride = tuple(window), tuple(stride)
         self.samples, self.window_batch = samples, window_batch
@@ -80,4 +78,8 @@ class MCDropoutInferer(Inferer):
 
 
 def _is_out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.cuda.OutOfMemoryError) or "allocate memory" in str(error) or "out of memory" in str(error)
+    return (
+        isinstance(error, torch.cuda.OutOfMemoryError)
+        or "allocate memory" in str(error)
+        or "out of memory" in str(error)
+    )

@@ -22,7 +22,7 @@ def surface_measures(prediction: Values, label: Values, spacing_mm: Sequence[flo
 
     hd95: 95th percentile of the distances of both directions pooled (MONAI takes the larger of two percentiles).
     asd: mean distance from the prediction's surface to the label's.
-    assd: mean of the pooled distances, as in the textbooks and in medpy 0.5 (medpy 0.4 gave both directions equal weight).
+    assd: mean of the pooled distances, as in medpy 0.5 (medpy 0.4 gave both directions equal weight).
 
     Both masks empty: 0. One empty: the image's diagonal, shape times spacing, so that a total miss is never the best
     score. Raises DataError where shapes differ, values are not 0 and 1, or the spacing does not fit.

@@ -1,5 +1,7 @@
 """Building blocks shared by the depth-preserving 3-D networks: tensors are (batch, channel, height, width, depth)."""
 
+import itertools
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -29,7 +31,7 @@ class Encoder(nn.Module):
     def __init__(self, in_channels: int, widths: tuple[int, ...]) -> None:
         super().__init__()
         first = DoubleConv(in_channels, widths[0], widths[0])
-        deeper = [DoubleConv(a, a, b) for a, b in zip(widths, widths[1:], strict=False)]
+        deeper = [DoubleConv(a, a, b) for a, b in itertools.pairwise(widths)]
         self.blocks = nn.ModuleList([first, *deeper])
         self.pool = nn.MaxPool3d(POOL)
 

@@ -1,5 +1,6 @@
 """The regular 3D-UNet with MC dropout of the thesis (section 3.3.2 and appendix A)."""
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -40,8 +41,7 @@ class MCDropoutUNet3D(nn.Module):
         self.dropout = nn.Dropout3d(dropout)
         coarse_to_fine = widths[::-1]
         self.decoder = nn.ModuleList(
-            DoubleConv(coarse + fine, fine, fine)
-            for coarse, fine in zip(coarse_to_fine, coarse_to_fine[1:], strict=False)
+            DoubleConv(coarse + fine, fine, fine) for coarse, fine in itertools.pairwise(coarse_to_fine)
         )
         self.classifier = nn.Conv3d(widths[0], out_channels, 1)
         initialise(self)

@@ -209,4 +209,5 @@ def _style() -> Any:
         "legend.frameon": False,
         "legend.fontsize": 8,
         "figure.facecolor": "white",
+        "text.hinting": "no_hinting",  # hinted digits look like those of a serif font
     }

@@ -63,7 +63,7 @@ def write_comparison(run_folders: Sequence[str | Path], out: str | Path) -> Path
     rows = compare_runs([load_run(folder) for folder in run_folders])
     seeds = [seed for row in rows for seed in row.seeds]
     unevaluated = [seed.name for seed in seeds if not seed.means]
-    notices = [PAPER_CROP_NOTICE] if any(row.paper_crop for row in rows) else []
+    notices = [f"Rows marked paper_crop: {PAPER_CROP_NOTICE}"] if any(row.paper_crop for row in rows) else []
     if unevaluated:
         notices.append(f"Not evaluated, and not in the means: {', '.join(unevaluated)}.")
     page = render(
@@ -200,7 +200,7 @@ def _plain_name(key: str) -> str:
 
 def _value_text(value: Any, run: Run) -> str:
     """A value as text without machine paths, shortened where it is very long."""
-    clean = without_paths(value, run.folder)
+    clean = "none" if value in ([], {}, None) else without_paths(value, run.folder)
     text = clean if isinstance(clean, str) else json.dumps(clean, ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} …"
 

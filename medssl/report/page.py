@@ -42,6 +42,7 @@ th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 td small { color: var(--muted); font-size: 12px; font-weight: 400; }
 tr.overall td { font-weight: 600; }
+.stacked td small { display: block; }
 td.wide { white-space: normal; color: var(--muted); }
 .dense table { font-size: 12.5px; }
 .bar { display: inline-block; width: 52px; height: 5px; margin-right: 8px; border-radius: 3px; vertical-align: 2px;
@@ -209,7 +210,7 @@ COMPARISON = """{% extends "base" %}
 <p class="status">{{ subtitle }}</p>
 {% for notice in notices %}<p class="notice">{{ notice }}</p>
 {% endfor %}</header>
-<section>
+<section class="stacked">
 <h2>Over the seeds</h2>
 <p class="lead">Mean ± sample standard deviation over seeds of each run's mean over cases and structures.</p>
 {{ parts.grid(groups) }}

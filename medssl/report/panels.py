@@ -19,7 +19,7 @@ from medssl.report.slices import PLANES, Array, CaseVolumes, View, telling_views
 
 CONTOURS = ("#2dd4bf", "#7dd3fc", "#c4b5fd", "#f0abfc", "#bef264", "#fde68a")
 MISSED, EXTRA, SWAPPED = "#f59e0b", "#f43f5e", "#a78bfa"
-UNCERTAINTY = LinearSegmentedColormap.from_list("uncertainty", ["#04070d", "#0b3b45", "#0f766e", "#5fc9b4", "#f3fbe9"])
+UNCERTAINTY = LinearSegmentedColormap.from_list("uncertainty", ["#000000", "#0b3b45", "#0f766e", "#5fc9b4", "#f3fbe9"])
 COLUMNS = ("Scan", "Label", "Prediction and errors", "Uncertainty (bits)")
 
 GAP_IN, TITLE_IN, LEGEND_IN, BAR_IN = 0.05, 0.26, 0.34, 0.6

@@ -1,0 +1,130 @@
+"""The `medssl` command: parsing only. Training itself is `python -m monai.bundle run training ...`."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from medssl.errors import MedsslError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+console = Console()
+EXIT_BAD_DATA, EXIT_SOME_FAILED = 1, 3
+
+
+@app.command("check-data")
+def check_data(
+    folder: Annotated[Path, typer.Argument(help="The data set's folder, or any folder with images/ and labels/.")],
+    dataset: Annotated[str, typer.Option(help="Data set name; its label ids are checked too.")] = "folder",
+) -> None:
+    """Check every scan and label; print a table of findings. The exit code is not 0 if there are errors."""
+    from medssl.data.datasets import dataset_facts
+    from medssl.data.validate import check_cases, findings_table
+
+    facts = dataset_facts(dataset)
+    cases = facts.find(folder)
+    findings = check_cases(cases, facts.label_ids if facts.targets else None)
+    console.print(findings_table(findings))
+    labelled = sum("label" in case for case in cases)
+    console.print(f"{len(cases)} scans, {labelled} with a label, {len(findings)} findings.")
+    if any(finding.severity == "error" for finding in findings):
+        raise typer.Exit(EXIT_BAD_DATA)
+
+
+@app.command()
+def phantom(
+    folder: Annotated[Path, typer.Argument(help="Where the scans are written.")],
+    count: Annotated[int, typer.Option(help="Number of scans.")] = 40,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    modality: Annotated[str, typer.Option(help="ct or mr.")] = "ct",
+) -> None:
+    """Make phantom scans with labels: something to try everything on."""
+    from medssl.data.phantom import write_phantoms
+
+    ids = write_phantoms(folder, count, seed, modality)
+    console.print(f"{len(ids)} scans in {folder}")
+
+
+@app.command()
+def predict(
+    scans: Annotated[Path, typer.Argument(help="A scan, a folder of scans, or a DICOM series.")],
+    output: Annotated[Path, typer.Argument(help="Folder for <id>_seg, _prob and _entropy .nii.gz.")],
+    bundle: Annotated[Path, typer.Option(help="A trained bundle, or the folder of a finished run.")],
+    samples: Annotated[int | None, typer.Option(help="Monte Carlo samples; default: as trained.")] = None,
+    shard: Annotated[
+        str, typer.Option(help="i/n: this process takes every n-th scan, starting with the i-th.")
+    ] = "1/1",
+    probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
+) -> None:
+    """Segment scans and map the uncertainty; finished scans are skipped. Exit code 3 if any failed (failures.json)."""
+    from medssl.data.layouts import scans_in
+    from medssl.engine.distributed import local_device
+    from medssl.inference import PredictionEngine, load_predictor
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("medssl.inference.batch").setLevel(logging.INFO)
+    predictor = load_predictor(bundle, samples=samples, device=str(local_device()))
+    engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities)
+    engine.run()
+    counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"
+    console.print(f"{counts}; results in {output}")
+    if engine.failures:
+        for case, reason in engine.failures.items():
+            console.print(f"[red]{case}[/red]: {reason}", highlight=False)
+        raise typer.Exit(EXIT_SOME_FAILED)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several are compared.")],
+    output: Annotated[Path, typer.Option(help="Page that compares several runs.")] = Path("comparison.html"),
+) -> None:
+    """Write RUN/report.html and print its table; with several runs, a page and a table that compare them."""
+    from medssl.report import (
+        compare_runs,
+        comparison_table,
+        load_run,
+        summarise,
+        summary_table,
+        write_comparison,
+        write_report,
+    )
+
+    if len(runs) == 1:
+        run = load_run(runs[0])
+        console.print(summary_table(summarise(run.per_case)))
+        console.print(f"report: {write_report(runs[0])}")
+    else:
+        console.print(comparison_table(compare_runs([load_run(folder) for folder in runs])))
+        console.print(f"report: {write_comparison(runs, output)}")
+
+
+@app.command()
+def ui(
+    runs_dir: Annotated[Path, typer.Option(help="Folder of the runs, with mlflow.db.")] = Path("runs"),
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
+) -> None:
+    """Open the MLflow page of the runs, on this machine only."""
+    from medssl.engine.tracking import default_tracking_uri
+
+    store = default_tracking_uri(runs_dir)
+    console.print(f"MLflow on http://127.0.0.1:{port} (Ctrl-C ends it)")
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store, "--host", "127.0.0.1"]
+    raise typer.Exit(subprocess.run([*command, "--port", str(port)], check=False).returncode)
+
+
+def main() -> None:
+    """Run the command; an error of medssl is printed as its text alone."""
+    try:
+        app()
+    except MedsslError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_BAD_DATA) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""report.html: complete, self-contained, escaped, and honest about what the run is."""
+
+import re
+
+import pytest
+
+from medssl.errors import DataError
+from medssl.report import write_comparison, write_report
+from medssl.report.html import PAPER_CROP_NOTICE
+
+
+def page_of(folder):
+    return write_report(folder).read_text(encoding="utf-8")
+
+
+def test_report_of_a_finished_run_has_all_its_parts(make_run):
+    folder = make_run()
+    page = page_of(folder)
+
+    assert "phantom, gbdl, 4 labelled, seed 0" in page
+    assert "took 1 h 30 min" in page
+    assert [name for name in ("Best: ", "Median: ", "Worst: ") if name not in page] == []
+    assert page.count("<img ") == 1 + 3 + 2 + 1  # strip, cases, uncertainty, curves
+    assert PAPER_CROP_NOTICE not in page
+    assert "Not a medical device. For research only." in page
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "evaluation", "history.jsonl", "report.html", "run.json", "split.json",
+    ]  # fmt: skip
+
+
+def test_cases_are_listed_worst_first(make_run):
+    table = page_of(make_run()).split("Every case</h2>")[1]
+    assert re.findall(r"case_[a-d]", table) == ["case_c", "case_d", "case_b", "case_a"]
+
+
+def test_report_needs_nothing_from_outside(make_run):
+    page = page_of(make_run())
+
+    assert not re.search(r"https?://|//[a-z]+\.|<script|<link|@import|url\(", page)
+    assert re.findall(r'src="(?!data:image/png;base64,)', page) == []
+
+
+def test_report_tells_neither_paths_nor_patients(make_run, tmp_path):
+    page = page_of(make_run())
+    assert [word for word in (str(tmp_path), "/home/", "/opt/", "jane", "Jane", "secret") if word in page] == []
+
+
+def test_report_of_the_same_run_is_the_same(make_run):
+    folder = make_run()
+    assert page_of(folder) == page_of(folder)
+
+
+def test_paper_crop_is_announced(make_run):
+    assert PAPER_CROP_NOTICE in page_of(make_run(paper_crop=True))
+
+
+@pytest.mark.parametrize(("status", "words"), [("failed", "This run failed"), ("running", "had not finished")])
+def test_an_unfinished_run_says_so_and_shows_what_is_there(make_run, status, words):
+    folder = make_run(rows=None, status=status, finished=None)
+    page = page_of(folder)
+
+    assert words in page
+    assert "no evaluation yet" in page
+    assert page.count("<img ") == 1
+
+
+def test_a_run_with_nothing_but_its_facts_can_be_reported(make_run):
+    folder = make_run(rows=None, status="failed", config=None)
+    for name in ("history.jsonl", "split.json"):
+        (folder / name).unlink()
+    assert "no training history" in page_of(folder)
+
+
+def test_markup_in_names_is_escaped(make_run):
+    evil = "<script>alert('x')</script>"
+    rows = [{"case": evil, "structure": "<b>kidney</b>", "dice": 0.5, "empty": ""}]
+    page = page_of(make_run(rows=rows, name_changed=evil, method=evil, command=evil, config={evil: evil}))
+
+    assert "<script" not in page
+    assert "<b>kidney" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_numbers_stand_where_the_scans_are_gone(make_run, tmp_path):
+    folder = make_run()
+    (tmp_path / "scans" / "case_a.nii.gz").unlink()
+    page = page_of(folder)
+
+    assert "No picture: …/case_a.nii.gz" in page
+    assert page.count("<img ") == 6
+
+
+def test_comparison_shows_groups_seeds_and_what_is_missing(make_run, tmp_path):
+    rows = [{"case": "x", "structure": "kidney", "dice": 0.5, "empty": ""}]
+    runs = [make_run("a", scans=False), make_run("b", rows=rows, scans=False, seed=1, paper_crop=True)]
+    runs.append(make_run("c", rows=None, scans=False, method="uamt"))
+    page = write_comparison(runs, tmp_path / "out" / "comparison.html").read_text()
+
+    assert PAPER_CROP_NOTICE in page
+    assert "not in the means: c." in page
+    assert page.count("<tr>") == 2 + 3 + 3
+    assert not re.search(r"https?://|src=", page)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(DataError, match="not a run folder"):
+        write_report(tmp_path)
