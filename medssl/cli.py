@@ -65,8 +65,8 @@ def predict(
     from medssl.engine.distributed import local_device
     from medssl.inference import PredictionEngine, load_predictor
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.getLogger("medssl.inference.batch").setLevel(logging.INFO)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("medssl").setLevel(logging.INFO)
     predictor = load_predictor(bundle, samples=samples, device=str(local_device()))
     engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities)
     engine.run()

@@ -2,7 +2,8 @@
 
 import fcntl
 import os
-import tempfile
+import secrets
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -15,14 +16,12 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, then rename it into place; on failure `path` is untouched."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
-    os.close(handle)
-    partial = Path(name)
+    partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
     try:
+        partial.touch(exist_ok=False)
         write(partial)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
-        partial.chmod(0o644)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -62,9 +61,14 @@ class FolderLock:
         self._file.truncate(0)
         self._file.write(str(os.getpid()))
         self._file.flush()
+        # a forked worker that outlives this process must not go on holding the lock
+        held = weakref.ref(self._file)
+        os.register_at_fork(after_in_child=lambda: (file := held()) and file.close())
 
     def close(self) -> None:
-        self._file.close()
+        if not self._file.closed:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._file.close()
 
     def __enter__(self) -> "FolderLock":
         return self

@@ -44,7 +44,7 @@ class Split:
         """Write the split as JSON; ConfigError if the file holds another split (a run must not change its cases)."""
         path = Path(path)
         if path.is_file():
-            found = json.loads(path.read_text())["hash"]
+            found = read_split(path).hash
             if found != self.hash:
                 raise ConfigError(
                     f"{path}: holds split {found}, this run would use {self.hash}. "
@@ -57,8 +57,8 @@ class Split:
 
 def split_cases(
     source: DataSource,
-    labelled: int | None = None,
-    unlabelled: int | None = None,
+    labelled: int | float | None = None,
+    unlabelled: int | float | None = None,
     validation: int | float | None = None,
     test: int | float | None = None,
     seed: int = 0,
@@ -68,13 +68,15 @@ def split_cases(
 ) -> Split:
     """The split of `source`, written to `output_file` if one is given.
 
-    split_seed draws test and validation cases, seed the labelled ones among the rest; for one seed, fewer labels are a
-    subset of more. A number below 1 is a fraction. With lists_dir, test.list gives the test cases and the first
-    `labelled` cases of train.list are the labelled ones. Numbers left out come from the data set's facts; where they
-    name a published preset (KiTS19 16/144), all its training cases are used and none is kept for validation. Cases of
-    one patient stay together; a case without a label can only be unlabelled.
+    split_seed draws test and validation cases, seed the labelled ones among the rest; for one seed and the same
+    validation cases, fewer labels are a subset of more. A number below 1 is a fraction of what there is to choose from.
+    With lists_dir, test.list gives the test cases and the first `labelled` cases of train.list are the labelled ones.
+    Numbers left out come from the data set's facts; where they name a published preset (KiTS19 16/144), all its
+    training cases are used and none is kept for validation. Cases of one patient stay together; a case without a label
+    can only be unlabelled.
     """
     facts = source.facts
+    _refuse_negative(labelled=labelled, unlabelled=unlabelled, validation=validation, test=test)
     is_preset = labelled in {preset[0] for preset in facts.presets} or (labelled is None and bool(facts.presets))
     if lists_dir is not None:
         pool, test_cases = _from_lists(source.cases, Path(lists_dir))
@@ -92,7 +94,7 @@ def split_cases(
     if unlabelled is not None:
         if unlabelled > len(rest):
             raise ConfigError(f"unlabelled {unlabelled}: only {len(rest)} cases are left. Ask for fewer.")
-        rest = rest[:unlabelled]
+        rest = rest[: _count(unlabelled, len(rest))]
     roles = zip(ROLES, (labelled_cases, rest, validation_cases, test_cases), strict=True)
     cases = [{**case, "role": role} for role, group in roles for case in sorted(group, key=lambda c: c["id"])]
     origin = {"dataset": facts.name, "seed": seed, "split_seed": split_seed, "lists": lists_dir is not None}
@@ -106,20 +108,28 @@ def read_split(path: str | Path) -> Split:
     """The split stored at `path`; DataError if its hash does not fit its content."""
     try:
         content = json.loads(Path(path).read_text())
-        split = Split(content["cases"], content["origin"])
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
-    if split.hash != content["hash"]:
-        raise DataError(f"{path}: the hash {content['hash']} does not fit the cases ({split.hash}). Was it edited?")
+        split, stored = Split(content["cases"], content["origin"]), content["hash"]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"{path}: not a split file ({reason}). Expected the split.json of a run.") from error
+    if split.hash != stored:
+        raise DataError(f"{path}: the hash {stored} does not fit the cases ({split.hash}). Was it edited?")
     return split
 
 
-def _labelled_number(facts: DatasetFacts, pool: Sequence[Case], labelled: int | None) -> int:
+def _labelled_number(facts: DatasetFacts, pool: Sequence[Case], labelled: int | float | None) -> int:
+    with_label = sum("label" in case for case in pool)
     if labelled is not None:
-        return labelled
+        return _count(labelled, with_label)
     if facts.presets:
         return facts.presets[0][0]
-    return sum("label" in case for case in pool) if facts.name == "folder" else max(1, len(pool) // 10)
+    return with_label if facts.name == "folder" else max(1, len(pool) // 10)
+
+
+def _refuse_negative(**numbers: int | float | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and number < 0:
+            raise ConfigError(f"{name} {number}: a number of cases cannot be negative. Give 0 or more.")
 
 
 def _count(number: int | float, total: int) -> int:
@@ -154,8 +164,8 @@ def _take_labelled(pool: list[Case], number: int, root: Path) -> list[Case]:
     with_label = [case for case in pool if "label" in case]
     if not 0 < number <= len(with_label):
         raise ConfigError(
-            f"labelled {number}: {root} has {len(with_label)} training cases with a label "
-            "(after test and validation). Choose between 1 and that."
+            f"labelled {number}: {root} has {len(with_label)} training cases with a label (after test and "
+            "validation). Choose between 1 and that, or give fewer to --test and --validation."
         )
     return with_label[:number]
 
@@ -197,15 +207,23 @@ def _from_lists(cases: Sequence[Case], folder: Path) -> tuple[list[Case], list[C
         missing = [i for i in ids if i not in known]
         if missing:
             raise DataError(f"{path}: {len(missing)} ids have no scan, first '{missing[0]}'. Check --dataset_dir.")
+        doubled = [i for i in ids if ids.count(i) > 1]
+        if doubled:
+            raise DataError(f"{path}: '{doubled[0]}' is there {ids.count(doubled[0])} times. Name each case once.")
         chosen.append([known[i] for i in ids])
-    return chosen[0], chosen[1]
+    training, test = chosen
+    bare = [case["id"] for case in test if "label" not in case]
+    if bare:
+        raise DataError(f"{folder / 'test.list'}: {len(bare)} cases have no label, first '{bare[0]}'. Leave them out.")
+    return training, test
 
 
 def _refuse_shared_patients(cases: Sequence[Case]) -> None:
-    sides: dict[str, set[bool]] = defaultdict(set)
+    sides: dict[str, set[str]] = defaultdict(set)
     for case in cases:
-        sides[case["patient"]].add(case["role"] == "test")
+        sides[case["patient"]].add(case["role"] if case["role"] in ("validation", "test") else "training")
     both = sorted(patient for patient, found in sides.items() if len(found) > 1)
     if both:
         ids = [case["id"] for case in cases if case["patient"] == both[0]]
-        raise DataError(f"{', '.join(ids)}: the same patient is in training and test. Keep a patient on one side.")
+        where = " and ".join(sorted(sides[both[0]], reverse=True))
+        raise DataError(f"{', '.join(ids)}: the same patient is in {where}. Keep a patient on one side.")

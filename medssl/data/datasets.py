@@ -173,16 +173,20 @@ def open_dataset(
     cases = facts.find(root)
     facts = _complete(facts, cases, root)
     if window is not None:
+        if len(window) != 2 or not window[0] < window[1]:
+            raise ConfigError(f"window {list(window)}: expected [low, high] in Hounsfield units, low below high.")
         facts = replace(facts, window=(float(window[0]), float(window[1])))
     return DataSource(replace(facts, target=_chosen_target(facts, target)), cases, root)
 
 
 def _complete(facts: DatasetFacts, cases: list[Case], root: Path) -> DatasetFacts:
-    """`facts` with what only the files tell: the labels and sizes of a folder, the layout of the left atrium."""
+    """`facts` with what only the files tell: labels and sizes of a folder, a phantom's modality, an atrium's layout."""
     if facts.name == "folder":
         names = layouts.structure_names(root, cases)
         target = Target({i: n for n, i in enumerate(names, 1)}, dict(enumerate(names.values(), 1)))
         return replace(facts, targets={"labels": target}, geometry=Geometry(*layouts.fitting_sizes(cases)))
+    if facts.name == "phantom" and layouts.phantom_modality(root) == "MR":
+        return replace(facts, modality="MR", window=None)
     if facts.name == "left_atrium" and ".h5::" in cases[0]["image"]:
         # these files are cut to the atrium already: a centre crop of them would cut through it
         return replace(facts, geometry=_WHOLE_SCAN)

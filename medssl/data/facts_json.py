@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from medssl.data.datasets import DATASETS, DatasetFacts, Geometry, Target, dataset_facts
+from medssl.data.datasets import DatasetFacts, Geometry, Target, dataset_facts
 from medssl.data.pipeline import Pipeline
+from medssl.errors import ConfigError
 
 
 def facts_to_json(pipeline: Pipeline) -> dict[str, Any]:
@@ -33,7 +34,12 @@ def facts_from_json(
     """The facts written by `facts_to_json`; with a name alone, those of the data set as published."""
     facts = dataset_facts(name)
     if patch_size is None or label_map is None or structures is None:
-        return replace(facts, target=next(iter(DATASETS[name].targets.values())))
+        if not facts.targets:
+            raise ConfigError(
+                f"data_facts of '{name}': patch_size, label_map and structures are missing. "
+                "Use the bundle that a training on the folder has written."
+            )
+        return replace(facts, target=next(iter(facts.targets.values())))
     geometry = Geometry(_pair(slice_size), _pair(region_size), (patch_size[0], patch_size[1], patch_size[2]))
     target = Target({int(k): v for k, v in label_map.items()}, {int(k): v for k, v in structures.items()})
     return replace(facts, window=_float_pair(window), geometry=geometry, target=target)

@@ -68,8 +68,8 @@ def draw_phantom(index: int, seed: int = 0, modality: str = "ct", shape: Sequenc
     """Scan number `index` of a seed. CT and MR of the same number show the same anatomy."""
     anatomy, appearance = (np.random.default_rng(part) for part in np.random.SeedSequence((seed, index)).spawn(2))
     affine = _draw_affine(anatomy, shape)
-    abdomen = draw_abdomen(anatomy, shape, np.abs(np.diag(affine)[:3]).tolist())
-    return Phantom(SCANNERS[modality](abdomen, appearance), kidney_label(abdomen), affine)
+    fractions = draw_abdomen(anatomy, shape, np.abs(np.diag(affine)[:3]).tolist())
+    return Phantom(SCANNERS[modality](fractions, appearance), kidney_label(fractions), affine)
 
 
 def _draw_affine(rng: np.random.Generator, shape: Sequence[int]) -> NDArray[np.float64]:

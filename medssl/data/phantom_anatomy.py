@@ -26,8 +26,8 @@ from medssl.data.phantom_shapes import (
 )
 
 
-def draw_abdomen(rng: np.random.Generator, shape: Sequence[int], spacing_mm: Sequence[float]) -> Canvas:
-    """One random abdomen on a grid of `shape`, first axis to the left, second to the back, third upwards."""
+def draw_abdomen(rng: np.random.Generator, shape: Sequence[int], spacing_mm: Sequence[float]) -> Volume:
+    """Tissue fractions (*shape, tissue) of one random abdomen; the axes run to the left, to the back and upwards."""
     scanner_mm = _scanner_positions_mm(shape, spacing_mm)
     canvas = Canvas(_posed(scanner_mm, rng) + _bending_mm(rng, shape), border_mm=spacing_mm[0])
     # The couch does not bend with the patient.
@@ -40,7 +40,7 @@ def draw_abdomen(rng: np.random.Generator, shape: Sequence[int], spacing_mm: Seq
     _paint_great_vessels(canvas, rng)
     paint_kidneys(canvas, cavity_mm, rng)
     _paint_spine(canvas, back_mm, rng)
-    return canvas
+    return canvas.fractions()
 
 
 def _scanner_positions_mm(shape: Sequence[int], spacing_mm: Sequence[float]) -> Volume:
@@ -52,15 +52,15 @@ def _scanner_positions_mm(shape: Sequence[int], spacing_mm: Sequence[float]) -> 
 
 def _posed(scanner_mm: Volume, rng: np.random.Generator) -> Volume:
     """Positions in a patient who lies a little turned, off the middle, scanned higher or lower, larger or smaller."""
-    offset_mm = rng.uniform([-7, -6, -16], [7, 6, 16])
-    turn = rotation(rng.uniform([-4, -4, -7], [4, 4, 7]))
-    return in_frame(scanner_mm, offset_mm, turn) / np.float32(rng.uniform(1.0, 1.18))
+    offset_mm = rng.uniform([-5, -4, -13], [5, 4, 13])
+    turn = rotation(rng.uniform([-3, -3, -6], [3, 3, 6]))
+    return in_frame(scanner_mm, offset_mm, turn) / np.float32(rng.uniform(1.02, 1.17))
 
 
 def _bending_mm(rng: np.random.Generator, shape: Sequence[int]) -> Volume:
     """Smooth displacement of every position: what makes no two trunks alike."""
-    coarse = np.stack([smooth_field(rng, shape, knots=3) for _ in range(3)]) * 5
-    fine = np.stack([smooth_field(rng, shape, knots=6) for _ in range(3)]) * 2.5
+    coarse = np.stack([smooth_field(rng, shape, knots=3) for _ in range(3)]) * 4.5
+    fine = np.stack([smooth_field(rng, shape, knots=6) for _ in range(3)]) * 2
     return coarse + fine
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from medssl.data.phantom_shapes import Canvas, Tissue, Volume, smooth_field
+from medssl.data.phantom_shapes import Tissue, Volume, share_of, smooth_field
 
 # Hounsfield values before contrast, and in the arterial, the venous and the excretory phase.
 CT_PHASES = ("native", "arterial", "venous", "excretory")
-CT_PHASE_SHARES = (0.1, 0.2, 0.5, 0.2)
+CT_PHASE_SHARES = (0.08, 0.2, 0.52, 0.2)
 TISSUE_HU: Mapping[Tissue, tuple[float, float, float, float]] = {
     Tissue.AIR: (-1000, -1000, -1000, -1000),
     Tissue.COUCH: (-350, -350, -350, -350),
@@ -26,8 +26,8 @@ TISSUE_HU: Mapping[Tissue, tuple[float, float, float, float]] = {
     Tissue.SPINAL_CANAL: (22, 25, 28, 28),
     Tissue.ARTERY: (42, 270, 140, 95),
     Tissue.VEIN: (42, 80, 145, 95),
-    Tissue.LIVER: (56, 68, 112, 88),
-    Tissue.SPLEEN: (46, 125, 120, 92),
+    Tissue.LIVER: (56, 68, 106, 86),
+    Tissue.SPLEEN: (46, 125, 115, 92),
     Tissue.PANCREAS: (40, 100, 90, 65),
     Tissue.BOWEL_WALL: (36, 85, 90, 62),
     Tissue.WATER: (8, 10, 10, 12),
@@ -83,21 +83,21 @@ UNEVEN_TISSUES = (
 )
 
 
-def ct_scan(canvas: Canvas, rng: np.random.Generator) -> NDArray[np.int16]:
-    """Hounsfield values of a CT with a random phase, dose of contrast agent and noise of 15 to 30 HU."""
+def ct_scan(fractions: Volume, rng: np.random.Generator) -> NDArray[np.int16]:
+    """Hounsfield values of a CT with a random phase, dose of contrast agent and noise of 15 to 25 HU."""
     phase = int(rng.choice(len(CT_PHASES), p=CT_PHASE_SHARES))
-    enhancement = rng.uniform(0.8, 1.05)
+    enhancement = rng.uniform(0.85, 1.05)
     native, enhanced = (np.array([TISSUE_HU[tissue][column] for tissue in Tissue]) for column in (0, phase))
     tissue_hu = native + enhancement * (enhanced - native)
-    tissue_hu[list(UNEVEN_TISSUES)] += rng.normal(0, 6, len(UNEVEN_TISSUES))
-    tissue_hu[Tissue.CHYME] += rng.uniform(-30, 40)
-    scan_hu = _seen(canvas, tissue_hu, texture=9, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
-    noise_hu = rng.uniform(15, 30)
+    tissue_hu[list(UNEVEN_TISSUES)] += rng.normal(0, 5, len(UNEVEN_TISSUES))
+    tissue_hu[Tissue.CHYME] += rng.uniform(-30, 30)
+    scan_hu = _seen(fractions, tissue_hu, texture=9, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
+    noise_hu = rng.uniform(15, 25)
     scan_hu += noise_hu * _grainy_noise(rng, scan_hu.shape)
     return np.clip(np.rint(scan_hu), -1024, 3071).astype(np.int16)
 
 
-def mr_scan(canvas: Canvas, rng: np.random.Generator) -> NDArray[np.uint16]:
+def mr_scan(fractions: Volume, rng: np.random.Generator) -> NDArray[np.uint16]:
     """Grey values of an MR: random weighting and scale, smooth bias field of 0.6 to 1.4, Rician noise."""
     t1, t2 = (np.array([TISSUE_T1_T2[tissue][column] for tissue in Tissue]) for column in (0, 1))
     t2_share = rng.choice([rng.uniform(0, 0.25), rng.uniform(0.75, 1)])
@@ -105,7 +105,7 @@ def mr_scan(canvas: Canvas, rng: np.random.Generator) -> NDArray[np.uint16]:
     if rng.random() < 0.35:
         brightness[[Tissue.FAT, Tissue.MARROW]] *= 0.25  # fat suppression
     brightness[list(UNEVEN_TISSUES)] *= rng.uniform(0.85, 1.15, len(UNEVEN_TISSUES))
-    scan = _seen(canvas, brightness, texture=0.05, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
+    scan = _seen(fractions, brightness, texture=0.05, blur_voxels=rng.uniform(0.4, 0.7), rng=rng)
     scan *= bias_field(rng, scan.shape)
     noise = rng.uniform(0.03, 0.06)
     real, imaginary = (noise * rng.standard_normal(scan.shape, dtype=np.float32) for _ in range(2))
@@ -121,11 +121,11 @@ def bias_field(rng: np.random.Generator, shape: tuple[int, ...]) -> Volume:
 
 
 def _seen(
-    canvas: Canvas, values: NDArray[np.float64], texture: float, blur_voxels: float, rng: np.random.Generator
+    fractions: Volume, values: NDArray[np.float64], texture: float, blur_voxels: float, rng: np.random.Generator
 ) -> Volume:
     """The noiseless scan: mixed tissue values, uneven organs, blurred by the scanner."""
-    mixed = canvas.fractions @ values.astype(np.float32)
-    mixed += texture * canvas.share(*UNEVEN_TISSUES) * smooth_field(rng, mixed.shape, knots=10)
+    mixed = fractions @ values.astype(np.float32)
+    mixed += texture * share_of(fractions, *UNEVEN_TISSUES) * smooth_field(rng, mixed.shape, knots=10)
     return ndimage.gaussian_filter(mixed, blur_voxels)
 
 

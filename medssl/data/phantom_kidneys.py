@@ -15,11 +15,12 @@ from medssl.data.phantom_shapes import (
     ellipsoid_mm,
     in_frame,
     rotation,
+    share_of,
     tube_mm,
 )
 
 # Shares of the ways a pair of kidneys is laid out; frequent enough that 32 cases show them all and 4 do not.
-LAYOUT_SHARES = {"normal": 0.6, "single": 0.1, "horseshoe": 0.06, "ptotic": 0.1, "atrophic": 0.06, "dilated": 0.08}
+LAYOUT_SHARES = {"normal": 0.64, "single": 0.09, "horseshoe": 0.06, "ptotic": 0.08, "atrophic": 0.06, "dilated": 0.07}
 LESION_SHARE = 0.67
 KIDNEY, LESION = 1, 2
 
@@ -62,10 +63,10 @@ def paint_kidneys(canvas: Canvas, cavity_mm: Volume, rng: np.random.Generator) -
         _paint_lesion(canvas, cavity_mm, kidneys[rng.integers(len(kidneys))], rng)
 
 
-def kidney_label(canvas: Canvas) -> NDArray[np.uint8]:
+def kidney_label(fractions: Volume) -> NDArray[np.uint8]:
     """Label map: 1 where kidney fills at least half of a voxel, 2 where most of that is lesion, else 0."""
-    parenchyma = canvas.share(Tissue.KIDNEY_CORTEX, Tissue.KIDNEY_MEDULLA)
-    lesion = canvas.share(Tissue.TUMOUR, Tissue.CYST)
+    parenchyma = share_of(fractions, Tissue.KIDNEY_CORTEX, Tissue.KIDNEY_MEDULLA)
+    lesion = share_of(fractions, Tissue.TUMOUR, Tissue.CYST)
     labelled = parenchyma + lesion >= 0.5
     return np.where(labelled, np.where(lesion > parenchyma, LESION, KIDNEY), 0).astype(np.uint8)
 

@@ -48,37 +48,41 @@ class Tissue(IntEnum):
 
 
 class Canvas:
-    """Voxels at known positions, and the share of each that each tissue fills.
-
-    position_mm: (3, *spatial), where each voxel lies in the patient; fractions: (*spatial, tissue), summing to 1.
-    """
+    """Layers of tissue over air, at voxels whose place in the patient is `position_mm`, (3, *spatial)."""
 
     def __init__(self, position_mm: Volume, border_mm: float):
-        """Start with air everywhere; `border_mm` is the width over which a border passes from 0 to 1."""
+        """Start empty; `border_mm` is the width over which the border of a shape passes from 0 to 1."""
         self.position_mm = position_mm
         self.border_mm = border_mm
-        self.fractions = np.zeros((*position_mm.shape[1:], len(Tissue)), dtype=np.float32)
-        self.fractions[..., Tissue.AIR] = 1
-
-    def coverage(self, distance_mm: Volume) -> Volume:
-        """Share of each voxel inside the shape, in [0, 1]."""
-        return np.clip(0.5 - distance_mm / self.border_mm, 0, 1)
+        self._layers: list[tuple[Tissue, NDArray[np.intp], Volume]] = []
 
     def paint(self, tissue: Tissue, distance_mm: Volume) -> None:
         """Lay `tissue` over all that was painted before, inside the shape."""
-        covered = self.coverage(distance_mm)
-        touched = covered > 0
-        self.fractions[touched] *= 1 - covered[touched, None]
-        self.fractions[touched, tissue] += covered[touched]
+        covered = np.clip(0.5 - distance_mm / self.border_mm, 0, 1).astype(np.float32).ravel()
+        touched = np.flatnonzero(covered > 0)
+        self._layers.append((tissue, touched, covered[touched]))
 
     def paint_hollow(self, wall: Tissue, content: Tissue, distance_mm: Volume, wall_mm: float) -> None:
         """Paint an organ with a wall of `wall_mm` around its content."""
         self.paint(wall, distance_mm)
         self.paint(content, distance_mm + wall_mm)
 
-    def share(self, *tissues: Tissue) -> Volume:
-        """Share of each voxel that these tissues fill together."""
-        return self.fractions[..., list(tissues)].sum(axis=-1)
+    def fractions(self) -> Volume:
+        """The share of each voxel that each tissue fills: (*spatial, tissue), summing to 1 over tissues."""
+        shape = self.position_mm.shape[1:]
+        fractions = np.zeros((int(np.prod(shape)), len(Tissue)), dtype=np.float32)
+        uncovered = np.ones(len(fractions), dtype=np.float32)
+        for tissue, touched, covered in reversed(self._layers):
+            seen = covered * uncovered[touched]
+            fractions[touched, tissue] += seen
+            uncovered[touched] -= seen
+        fractions[:, Tissue.AIR] += uncovered
+        return fractions.reshape(*shape, len(Tissue))
+
+
+def share_of(fractions: Volume, *tissues: Tissue) -> Volume:
+    """Share of each voxel that these tissues fill together."""
+    return fractions[..., list(tissues)].sum(axis=-1)
 
 
 def rotation(degrees_about_axes: ArrayLike) -> NDArray[np.float32]:

@@ -11,8 +11,9 @@ from monai import transforms as mt
 from torch import Tensor
 
 from medssl.data.datasets import DatasetFacts, Geometry
-from medssl.data.regions import body_region, label_region
+from medssl.data.regions import BodyRegion, LabelRegion
 from medssl.data.volumes import LoadVolumed
+from medssl.errors import DataError
 
 BACKGROUND = -1.0  # air, the lower end of the window, after scaling to [-1, 1]
 
@@ -48,8 +49,11 @@ class Pipeline:
 
         Outside of training the image keeps its history, so that predictions can be inverted to the scan's own grid.
         """
-        keys = ["image", "label"] if with_label or self.paper_crop else ["image"]
+        crops_with_label = self.paper_crop and self.geometry.region_size is not None
+        keys = ["image", "label"] if with_label or crops_with_label else ["image"]
+        kept = ["image", "label"] if with_label else ["image"]
         steps: list[mt.Transform] = [
+            RequireKeys(tuple(keys)),
             LoadVolumed(keys),
             mt.EnsureChannelFirstd(keys),
             mt.Orientationd(keys, axcodes="RAS", labels=None),
@@ -57,8 +61,8 @@ class Pipeline:
         if "label" in keys:
             steps.append(mt.Lambdad("label", LabelMap(self.facts.target.label_map), track_meta=True))
         steps += [self._intensity(), *self._spatial(keys)]
-        steps.append(mt.EnsureTyped(keys, dtype=[torch.float32, torch.uint8][: len(keys)], track_meta=not training))
-        return mt.Compose([*steps, mt.SelectItemsd([*keys, "id"])])
+        steps.append(mt.EnsureTyped(kept, dtype=[torch.float32, torch.uint8][: len(kept)], track_meta=not training))
+        return mt.Compose([*steps, mt.SelectItemsd([*kept, "id"])])
 
     def augmentation(self, with_label: bool = True) -> mt.Compose:
         """A random patch with jitter (image only), in-plane rotation and horizontal flip (nearest for the label)."""
@@ -72,7 +76,7 @@ class Pipeline:
                 mt.RandShiftIntensityd("image", offsets=self.jitter / 2, prob=1.0),
                 mt.RandRotated(keys, range_z=radians, prob=0.5, mode=modes, padding_mode="border"),
                 mt.RandFlipd(keys, spatial_axis=0, prob=self.flip_probability),
-                mt.EnsureTyped(keys, track_meta=False),
+                mt.EnsureTyped(keys, dtype=[torch.float32, torch.uint8][: len(keys)], track_meta=False),
             ]
         )
 
@@ -86,14 +90,33 @@ class Pipeline:
         size = self.geometry
         steps: list[mt.Transform] = []
         if size.slice_size is not None:
-            steps.append(mt.Resized(keys, (*size.slice_size, -1), mode=["bilinear", "nearest"][: len(keys)]))
+            # "nearest" would move the label by up to half a voxel against the image
+            modes = ["bilinear", "nearest-exact"][: len(keys)]
+            steps.append(mt.Resized(keys, (*size.slice_size, -1), mode=modes))
         if size.region_size is not None:
-            source, select = ("label", label_region) if self.paper_crop else ("image", body_region)
-            steps.append(mt.CropForegroundd(keys, source, select_fn=select(size.region_size), allow_smaller=True))
+            region = LabelRegion(size.region_size) if self.paper_crop else BodyRegion(size.region_size)
+            source = "label" if self.paper_crop else "image"
+            steps.append(mt.CropForegroundd(keys, source, select_fn=region, allow_smaller=True))
         steps.append(mt.SpatialPadd("image", size.patch_size, value=BACKGROUND))
         if "label" in keys:
             steps.append(mt.SpatialPadd("label", size.patch_size))
         return steps
+
+
+@dataclass(frozen=True)
+class RequireKeys(mt.Transform):
+    """Passes a case on if it has a file for each of `keys`; DataError otherwise."""
+
+    keys: tuple[str, ...]
+
+    def __call__(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        missing = [key for key in self.keys if key not in data]
+        if missing:
+            raise DataError(
+                f"{data.get('image', data.get('id'))}: has no {missing[0]}. Training, validation and test need one, "
+                "and so does every case with paper_crop: add it, or leave paper_crop out."
+            )
+        return data
 
 
 @dataclass(frozen=True)

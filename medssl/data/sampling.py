@@ -3,7 +3,10 @@
 So a resumed run equals an unbroken one, and two processes see together what one would see alone.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ignite.distributed as idist
@@ -14,6 +17,7 @@ from monai.transforms import Compose
 from torch.utils.data import DataLoader, Sampler
 
 from medssl.data.datasets import Case
+from medssl.data.volumes import split_address
 from medssl.errors import ConfigError
 
 
@@ -67,16 +71,34 @@ class EpochSampler(Sampler[Draw]):
 
 
 def cache_cases(cases: Sequence[Case], transform: Callable, cache: str = "memory", cache_dir: str = "") -> Dataset:
-    """`cases` after the deterministic `transform`, computed once: kept in memory, on disk in `cache_dir`, or not."""
+    """`cases` after the deterministic `transform`, computed once: kept in memory, on disk in `cache_dir`, or not.
+
+    A case on disk is used again by any run, until its files or the transform's parameters change.
+    """
     if cache == "memory":
         return CacheDataset(list(cases), transform, progress=False, copy_cache=False)
     if cache == "disk":
         if not cache_dir:
             raise ConfigError("cache 'disk' needs a cache_dir to write to.")
-        return PersistentDataset(list(cases), transform, cache_dir, hash_transform=pickle_hashing)
+        return PersistentDataset(
+            list(cases), transform, cache_dir, hash_func=content_key, hash_transform=pickle_hashing
+        )
     if cache == "none":
         return Dataset(list(cases), transform)
     raise ConfigError(f"cache '{cache}' is unknown. Choose memory, disk or none.")
+
+
+def content_key(case: Case) -> bytes:
+    """64 hex digits that change with the case's id, the addresses of its image and label, and their files."""
+    files = [file for key in ("image", "label") if key in case for file in _files_of(case[key])]
+    states = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()]
+    named = [case.get(key) for key in ("id", "image", "label")]
+    return hashlib.sha256(json.dumps([named, states]).encode()).hexdigest().encode()
+
+
+def _files_of(address: str) -> list[Path]:
+    path = split_address(address)[0]
+    return sorted(path.iterdir()) if path.is_dir() else [path]
 
 
 def make_loader(

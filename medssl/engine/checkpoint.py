@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,21 @@ class CheckpointStore:
         self.folder, self.keep = Path(folder), keep
 
     def save(self, state: dict[str, Any], epoch: int) -> Path:
-        """Write `state` as the checkpoint of `epoch` and remove what is older than the last `keep`."""
+        """Write `state` as the checkpoint of `epoch` and remove what is older than the last `keep` up to it."""
         path = self.folder / f"epoch_{epoch:04d}.pt"
         save_tensors(state, path)
-        for old in self.files()[: -self.keep]:
+        for old in [file for file in self.files() if _epoch(file) <= epoch][: -self.keep]:
             old.unlink()
             _digest_file(old).unlink(missing_ok=True)
+        for abandoned in self.folder.glob(".epoch_*.part"):  # of a process that was killed while it wrote
+            abandoned.unlink(missing_ok=True)
         return path
 
     def files(self) -> list[Path]:
         """Checkpoint files, oldest first."""
         if not self.folder.is_dir():
             return []
-        return sorted(path for path in self.folder.iterdir() if _NAME.match(path.name))
+        return sorted((path for path in self.folder.iterdir() if _NAME.match(path.name)), key=_epoch)
 
     def load_latest(self, map_location: Any = "cpu") -> tuple[dict[str, Any], Path]:
         """State and file of the newest checkpoint that is whole; a damaged one is named and the one before it taken.
@@ -60,7 +63,9 @@ def save_tensors(state: Any, path: str | Path) -> None:
 
     def write(partial: Path) -> None:
         torch.save(state, partial)
-        write_text_atomically(_digest_file(path), _digest(partial))
+        # a file that is about to be replaced stays valid until it is
+        valid = [_digest(partial), *([_digest(path)] if path.is_file() and _is_whole(path) else [])]
+        write_text_atomically(_digest_file(path), "\n".join(valid))
 
     try:
         write_atomically(path, write)
@@ -74,13 +79,30 @@ def load_tensors(path: str | Path, map_location: Any = "cpu") -> Any:
     path = Path(path)
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint.")
-    digest = _digest_file(path)
-    if digest.is_file() and digest.read_text().strip() != _digest(path):
-        raise CheckpointError(f"{path}: damaged, its content does not fit its SHA-256.")
+    if not _is_whole(path):
+        raise CheckpointError(f"{path}: damaged, its content does not fit its checksum.")
     try:
         return torch.load(path, map_location=map_location, weights_only=True)
     except Exception as error:  # torch raises many kinds for a file that is no checkpoint
         raise CheckpointError(f"{path}: not a readable checkpoint ({type(error).__name__}).") from error
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the content fits the digest beside the file or, where that is missing, the checksums inside it."""
+    digest = _digest_file(path)
+    if digest.is_file():
+        return _digest(path) in digest.read_text().split()
+    if not zipfile.is_zipfile(path):
+        return True  # no file of torch.save: torch.load says what is wrong
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, NotImplementedError):
+        return False
+
+
+def _epoch(path: Path) -> int:
+    return int(path.stem.removeprefix("epoch_"))
 
 
 def _digest_file(path: Path) -> Path:

@@ -1,19 +1,23 @@
 """Handlers of the trainer: record what happens, keep checkpoints, show progress."""
 
+import contextlib
 import json
+import logging
 import sys
 from collections import defaultdict
 from typing import Any
 
-import torch
 from ignite.engine import Engine, Events
 from ignite.handlers import ProgressBar
+from torch import Tensor
 
 from medssl.engine.checkpoint import CheckpointStore
 from medssl.engine.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged
 from medssl.files import write_text_atomically
+
+logger = logging.getLogger(__name__)
 
 
 class RecordProgress:
@@ -43,6 +47,8 @@ class RecordProgress:
                 sums[name] += value / len(self._rows)
         epoch, step, seconds = trainer.state.epoch, trainer.state.iteration, trainer.state.times["EPOCH_COMPLETED"]
         self.folder.record("epoch", epoch=epoch, step=step, seconds=round(seconds, 3), **sums)
+        if self.tracker.run_id is not None and self.folder.facts().get("mlflow_run_id") != self.tracker.run_id:
+            self.folder.update(tracking_uri=self.tracker.tracking_uri, mlflow_run_id=self.tracker.run_id)
         self.tracker.log_metrics(self._rows)
         self.tracker.log_metrics([(step, {f"epoch_{name}": value for name, value in sums.items()})])
         self._rows = []
@@ -56,12 +62,17 @@ class RecordProgress:
         if self._failed:  # Ignite raises the event once for the epoch and once for the run
             raise error
         self._failed = True
-        if isinstance(error, TrainingDiverged):
-            write_text_atomically(self.folder.path / "failure.json", json.dumps(error.facts, indent=1))
-        self.folder.record("failure", epoch=trainer.state.epoch, step=trainer.state.iteration, message=str(error))
-        self.folder.finish("failed")
+        with contextlib.suppress(OSError):  # on a full disk, what filled it is the error to show
+            self._note_failure(trainer, error)
         self.tracker.finish("FAILED")
         raise error
+
+    def _note_failure(self, trainer: MethodTrainer, error: BaseException) -> None:
+        if isinstance(error, TrainingDiverged) and self.folder.is_writer:
+            write_text_atomically(self.folder.path / "failure.json", json.dumps(error.facts, indent=1))
+        message = str(error) or type(error).__name__
+        self.folder.record("failure", epoch=trainer.state.epoch, step=trainer.state.iteration, message=message)
+        self.folder.finish("failed")
 
 
 class KeepCheckpoints:
@@ -75,17 +86,20 @@ class KeepCheckpoints:
         if self.folder.resumed and self.store.files():
             state, _ = self.store.load_latest(trainer.state.device)
             trainer.load_state_dict(state)
+        elif self.folder.resumed:
+            logger.warning("%s: no checkpoint yet, the run starts at its first epoch.", self.store.folder)
         self.folder.forget_after(trainer.state.epoch)
         trainer.add_event_handler(Events.EPOCH_COMPLETED, self._save)
 
     def _save(self, trainer: MethodTrainer) -> None:
         epoch = trainer.state.epoch
-        if not self.folder.is_writer or (epoch % self.interval and epoch != trainer.state.max_epochs):
+        if epoch % self.interval and epoch != trainer.state.max_epochs:
             return
-        broken = [n for n, p in trainer.method.named_parameters() if not torch.isfinite(p).all()]
+        broken = [n for n, t in trainer.method.state_dict().items() if isinstance(t, Tensor) and not t.isfinite().all()]
         if broken:
             raise TrainingDiverged({"loss": float("nan")}, epoch, trainer.state.iteration, [f"weights of {broken[0]}"])
-        self.store.save(trainer.state_dict(), epoch)
+        if self.folder.is_writer:
+            self.store.save(trainer.state_dict(), epoch)
 
 
 class ShowProgress:

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import git
 from monai.bundle import ConfigParser
+
+import medssl
 
 
 def executing_config() -> dict[str, Any]:
@@ -16,10 +17,12 @@ def executing_config() -> dict[str, Any]:
 
     MONAI hands its parser to nothing it instantiates, so it is looked up on the call stack.
     """
-    for frame in inspect.stack():
-        parser = frame.frame.f_locals.get("self")
+    frame = inspect.currentframe()
+    while frame is not None:
+        parser = frame.f_locals.get("self")
         if isinstance(parser, ConfigParser):
             return {key: value for key, value in parser.get().items() if key != "_meta_"}
+        frame = frame.f_back
     return {}
 
 
@@ -47,7 +50,12 @@ def command_line() -> str:
 def source_commit() -> str:
     """The git commit of medssl's source tree, with "+" if it has changes; "unknown" outside of a checkout."""
     try:
-        repo = git.Repo(Path(__file__).parent, search_parent_directories=True)
+        import git  # noqa: PLC0415  (fails on a machine without git)
+    except ImportError:
+        return "unknown"
+    try:
+        # not the folders above it: a package installed inside of another project is not that project's commit
+        repo = git.Repo(Path(medssl.__file__).parents[1])
         return repo.head.commit.hexsha[:12] + ("+" if repo.is_dirty() else "")
     except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError, git.GitCommandError):
         return "unknown"

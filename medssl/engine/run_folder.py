@@ -20,20 +20,22 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path, resume: bool = False, facts: dict[str, Any] | None = None) -> None:
-        self.path, self.resumed = Path(path), False
+        self.path = Path(path)
         self.is_writer = idist.get_rank() == 0
-        self._lock: FolderLock | None = None
+        self._lock = FolderLock(self.path) if self.is_writer else None
         self._history: IO[str] | None = None
-        exists = (self.path / "run.json").is_file()
-        if exists and not resume:
+        # the first process decides for all: the others might look when it has written run.json already
+        self.resumed = bool(idist.broadcast(float((self.path / "run.json").is_file())))
+        if self.resumed and not resume:
+            self._close()
             raise ConfigError(
                 f"{self.path}: holds a run already. Continue it with --resume true, or choose another --output_dir."
             )
-        self.resumed = exists
         if self.is_writer:
-            self._lock = FolderLock(self.path)
-            kept = self.facts() if exists else {"started": _now()}
+            kept = self.facts() if self.resumed else {"started": _now()}
+            kept.pop("finished", None)
             self._write({**(facts or {}), **kept, "status": "running"})
+            (self.path / "failure.json").unlink(missing_ok=True)
 
     def facts(self) -> dict[str, Any]:
         """The content of run.json."""
@@ -56,6 +58,9 @@ class RunFolder:
         """Drop history of epochs later than `epoch`: a resumed run writes them again."""
         history = self.path / "history.jsonl"
         if self.is_writer and history.is_file():
+            if self._history is not None:
+                self._history.close()
+                self._history = None
             lines = history.read_text().splitlines()
             kept = [line for line in lines if _is_record_until(line, epoch)]
             write_text_atomically(history, "".join(f"{line}\n" for line in kept))
@@ -63,6 +68,9 @@ class RunFolder:
     def finish(self, status: str = "finished") -> None:
         """Set the status and let other processes in."""
         self.update(status=status, finished=_now())
+        self._close()
+
+    def _close(self) -> None:
         for handle in (self._history, self._lock):
             if handle is not None:
                 handle.close()

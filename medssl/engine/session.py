@@ -15,6 +15,7 @@ from medssl.data.cases import Split
 from medssl.data.datasets import DataSource
 from medssl.data.pipeline import Pipeline
 from medssl.data.validate import check_cases, require_valid
+from medssl.engine.checkpoint import CheckpointStore
 from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
 from medssl.engine.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
@@ -52,6 +53,8 @@ def open_run(
         "command": command_line(),
         "config": flatten(executing_config()),
     }
+    if resume and (Path(path) / "split.json").is_file():
+        split.write(Path(path) / "split.json")  # refuses another split before the run is touched
     folder = RunFolder(path, resume, facts)
     if folder.is_writer:
         split.write(folder.path / "split.json")
@@ -86,12 +89,13 @@ def start_tracking(
 def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
     """Send the evaluation's numbers and files to MLflow, note where the run is tracked, mark it as finished."""
     # imported here: reporting stands downstream of training
-    from medssl.report import load_run, summarise, write_figures  # noqa: PLC0415
+    from medssl.report import load_run, summarise  # noqa: PLC0415
+    from medssl.report.figure_files import write_figures  # noqa: PLC0415
 
     if not folder.is_writer:
         return
     evaluation = folder.path / "evaluation"
-    checkpoints = sorted((folder.path / "checkpoints").glob("epoch_*.pt"))
+    checkpoints = CheckpointStore(folder.path / "checkpoints").files()
     if checkpoints:
         folder.update(checkpoint=str(checkpoints[-1].relative_to(folder.path)))
         tracker.set_tags({"checkpoint": checkpoints[-1]})

@@ -1,5 +1,6 @@
 """MLflow without risk: a background thread talks to the server, and a training never waits for it or dies of it."""
 
+import contextlib
 import logging
 import os
 import queue
@@ -68,11 +69,21 @@ class MlflowTracker:
             from mlflow import MlflowClient  # noqa: PLC0415  (takes seconds, see above)
 
             client = MlflowClient(self.tracking_uri)
-            self.run_id = self.run_id or self._create_run(client)
+            self.run_id = self._open_run(client)
             while (task := self._tasks.get()) is not None:
                 task(client, self.run_id)
         except Exception as error:
             self._stop(error)
+
+    def _open_run(self, client: "MlflowClient") -> str:
+        """The id of a run that is running: the earlier one if it is still there."""
+        from mlflow.exceptions import MlflowException  # noqa: PLC0415
+
+        if self.run_id is not None:
+            with contextlib.suppress(MlflowException):
+                client.update_run(self.run_id, status="RUNNING")
+                return self.run_id
+        return self._create_run(client)
 
     def _create_run(self, client: "MlflowClient") -> str:
         known = client.get_experiment_by_name(self.experiment)
@@ -116,6 +127,7 @@ class NoTracker:
     """Stands in for MlflowTracker where tracking is off or in all processes but the first."""
 
     run_id: str | None = None
+    tracking_uri: str | None = None
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("_"):

@@ -1,5 +1,7 @@
 """The one trainer of every method: a MONAI trainer whose step is the method's own."""
 
+import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +21,8 @@ class TrainingDiverged(MedsslError):
     """The loss became NaN or infinite; carries the ids of the batch."""
 
     def __init__(self, losses: dict[str, float], epoch: int, step: int, case_ids: list[str]) -> None:
-        self.facts = {"losses": losses, "epoch": epoch, "step": step, "cases": case_ids}
+        # JSON knows no NaN: numbers as text
+        self.facts = {"losses": {k: str(v) for k, v in losses.items()}, "epoch": epoch, "step": step, "cases": case_ids}
         super().__init__(
             f"the loss is {losses['loss']} at step {step} (epoch {epoch}), cases {', '.join(case_ids)}. The last good "
             "checkpoint is kept: lower the learning rate or look at these cases, then resume."
@@ -30,8 +33,9 @@ class MethodTrainer(Trainer):
     """Minimises `method(batch)["loss"]`.
 
     `method` is a module that holds all networks of a training method and maps a batch to named scalar losses. The
-    optimiser steps after every batch, the scheduler too; all randomness of an epoch follows from `seed` and its number.
-    In a process group the method is wrapped for distributed training. The engine's output is the losses as floats.
+    optimiser steps after every batch, the scheduler too; all randomness of a step follows from `seed` and its number.
+    In a process group the method is wrapped for distributed training. The engine's output is the losses as floats,
+    their mean over all processes.
     """
 
     def __init__(
@@ -94,6 +98,8 @@ class MethodTrainer(Trainer):
             set_epoch(self.state.epoch)
 
     def _iteration(self, engine: Engine, batchdata: dict[str, Any]) -> dict[str, float]:
+        # at every step: what a data loader draws at the start of an epoch depends on its workers
+        seed_everything(self.seed, "step", self.state.iteration, idist.get_rank())
         batch = {
             k: v.to(self.state.device, non_blocking=True) if isinstance(v, Tensor) else v for k, v in batchdata.items()
         }
@@ -101,9 +107,9 @@ class MethodTrainer(Trainer):
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.state.device.type, enabled=self.amp):
             losses = self.step_module(batch)
-        values = {name: float(value.detach()) for name, value in losses.items()}
-        if not torch.isfinite(losses["loss"]):
-            raise TrainingDiverged(values, self.state.epoch, self.state.iteration, list(batch.get("id", [])))
+        values = _mean_over_processes(losses)
+        if not math.isfinite(values["loss"]):
+            raise TrainingDiverged(values, self.state.epoch, self.state.iteration, _ids_of_all(batch))
         self.grad_scaler.scale(losses["loss"]).backward()
         self.grad_scaler.step(self.optimizer)
         self.grad_scaler.update()
@@ -111,6 +117,22 @@ class MethodTrainer(Trainer):
         if self.lr_scheduler is not None:
             self.lr_scheduler.step()
         return values
+
+
+def _mean_over_processes(losses: dict[str, Tensor]) -> dict[str, float]:
+    """Plain numbers, the same in every process: where one diverges, all stop at the same step."""
+    if idist.get_world_size() == 1:
+        return {name: float(value.detach()) for name, value in losses.items()}
+    values = torch.stack([value.detach().float() for value in losses.values()])
+    mean = idist.all_reduce(values) / idist.get_world_size()
+    return dict(zip(losses, mean.tolist(), strict=True))  # type: ignore[union-attr]
+
+
+def _ids_of_all(batch: dict[str, Any]) -> list[str]:
+    """The case ids of the global batch."""
+    own = json.dumps([str(i) for i in batch.get("id", [])])
+    parts = idist.all_gather(own) if idist.get_world_size() > 1 else [own]
+    return [i for part in parts for i in json.loads(part)]  # type: ignore[union-attr, arg-type]
 
 
 def place(network: nn.Module, device: torch.device | str, channels_last: bool = False) -> nn.Module:

@@ -11,7 +11,9 @@ def soft_dice_loss(probs: Tensor, target: Tensor, smooth: float = 1e-5) -> Tenso
     probs and target: (B, C, *spatial), channel 0 the background; target one-hot or soft.
     """
     dims = tuple(range(2, probs.ndim))
-    probs, target = probs[:, 1:].float(), target[:, 1:].to(probs.dtype).float()
+    # sums over a whole patch need float32 at least
+    dtype = torch.promote_types(probs.dtype, torch.float32)
+    probs, target = probs[:, 1:].to(dtype), target[:, 1:].to(dtype)
     overlap = (probs * target).sum(dims)
     size = probs.sum(dims) + target.sum(dims)
     return (1 - (2 * overlap + smooth) / (size + smooth)).mean()
@@ -38,6 +40,6 @@ class DiceCE(nn.Module):
         num_classes = logits.shape[1]
         is_soft = target.shape[1] == num_classes and num_classes > 1
         soft = target if is_soft else one_hot(target, num_classes)
-        ce = F.cross_entropy(logits, target if is_soft else target.squeeze(1).long())
+        ce = F.cross_entropy(logits, target.to(logits.dtype) if is_soft else target.squeeze(1).long())
         dice = soft_dice_loss(torch.softmax(logits, dim=1), soft)
         return {"loss": self.ce_weight * ce + self.dice_weight * dice, "ce": ce, "dice": dice}

@@ -36,9 +36,10 @@ class Encoder(nn.Module):
         self.pool = nn.MaxPool3d(POOL)
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        features = [self.blocks[0](x)]
-        for block in list(self.blocks)[1:]:
-            features.append(block(self.pool(features[-1])))
+        features: list[Tensor] = []
+        for level, block in enumerate(self.blocks):  # in a form that TorchScript exports
+            x = block(x if level == 0 else self.pool(x))
+            features.append(x)
         return features
 
 

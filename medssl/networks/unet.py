@@ -53,7 +53,8 @@ class MCDropoutUNet3D(nn.Module):
     def decode(self, features: list[Tensor]) -> Tensor:
         """Logits from encoder features: the part with dropout, drawn anew at each call in sampling mode."""
         x = features[-1]
-        for block, skip in zip(self.decoder, features[-2::-1], strict=True):
+        for level, block in enumerate(self.decoder):  # in a form that TorchScript exports
+            skip = features[-2 - level]
             x = block(self.dropout(torch.cat([upsample_to(x, skip), skip], dim=1)))
         return self.classifier(x)
 

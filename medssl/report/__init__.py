@@ -2,6 +2,15 @@
 
 from medssl.report.html import write_comparison, write_report
 from medssl.report.runs import Run, load_run
-from medssl.report.tables import compare_runs, summarise, summary_table
+from medssl.report.tables import compare_runs, comparison_table, summarise, summary_table
 
-__all__ = ["Run", "compare_runs", "load_run", "summarise", "summary_table", "write_comparison", "write_report"]
+__all__ = [
+    "Run",
+    "compare_runs",
+    "comparison_table",
+    "load_run",
+    "summarise",
+    "summary_table",
+    "write_comparison",
+    "write_report",
+]

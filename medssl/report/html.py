@@ -28,7 +28,7 @@ from medssl.report.tables import (
     compare_runs,
     number_text,
     summarise,
-    worst_first,
+    telling_cases,
 )
 
 PAPER_CROP_NOTICE = (
@@ -135,20 +135,16 @@ def _tiles(overall: SummaryRow | None) -> list[dict[str, str]]:
 
 def _telling_cases(run: Run) -> list[dict[str, Any]]:
     """Best, median and worst case, each once."""
-    order = [
-        case for case in worst_first(run.per_case) if math.isfinite(case_mean(by_case(run.per_case)[case], "dice"))
-    ]
-    if not order:
-        return []
-    chosen = {order[-1]: "Best", order[len(order) // 2]: "Median", order[0]: "Worst"} if len(order) > 2 else {}
-    return [_telling_case(run, case, name) for case, name in (chosen or dict.fromkeys(order, "Case")).items()]
+    return [_telling_case(run, case, name) for name, case in telling_cases(run.per_case).items()]
 
 
 def _telling_case(run: Run, case: str, name: str) -> dict[str, Any]:
     rows = by_case(run.per_case)[case]
-    measures = {"Dice": "dice", "HD95": "hd95_mm"}
-    caption = ", ".join(f"{title} {number_text(case_mean(rows, key), key)}" for title, key in measures.items())
-    content: dict[str, Any] = {"title": f"{name}: {case}", "caption": f"{caption} mm", "image": None, "problem": ""}
+    distance_mm = case_mean(rows, "hd95_mm")
+    caption = f"Dice {number_text(case_mean(rows, 'dice'))}"
+    if math.isfinite(distance_mm):
+        caption += f", HD95 {number_text(distance_mm, 'hd95_mm')} mm"
+    content: dict[str, Any] = {"title": f"{name}: {case}", "caption": caption, "image": None, "problem": ""}
     try:
         content["image"] = _picture(case_panel, load_case(run, case), run.structures, run.facts.get("window"))
     except MedsslError as error:  # the scans may have moved since; the numbers still stand

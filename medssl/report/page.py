@@ -42,6 +42,7 @@ th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 td small { color: var(--muted); font-size: 12px; font-weight: 400; }
 tr.overall td { font-weight: 600; }
+.stacked td { vertical-align: top; }
 .stacked td small { display: block; }
 td.wide { white-space: normal; color: var(--muted); }
 .dense table { font-size: 12.5px; }

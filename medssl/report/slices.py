@@ -10,7 +10,6 @@ from nibabel.affines import voxel_sizes
 from nibabel.orientations import apply_orientation, axcodes2ornt, inv_ornt_aff, io_orientation, ornt_transform
 from numpy.typing import NDArray
 
-from medssl.data.volumes import read_volume
 from medssl.errors import DataError
 from medssl.report.runs import Run
 
@@ -139,6 +138,8 @@ def _address(run: Run, address: str) -> str | Path:
 
 
 def _read(address: str | Path) -> tuple[Array, tuple[float, float, float]]:
+    from medssl.data.volumes import read_volume  # noqa: PLC0415  it brings MONAI, seconds that tables need not wait for
+
     volume = read_volume(address)
     return to_radiological(np.asarray(volume.array), np.asarray(volume.affine))
 

@@ -121,6 +121,15 @@ def worst_first(per_case: Sequence[PerCaseRow]) -> list[str]:
     return sorted(dice, key=lambda case: (math.isnan(dice[case]), dice[case], case))
 
 
+def telling_cases(per_case: Sequence[PerCaseRow]) -> dict[str, str]:
+    """The cases worth a picture by name: 'Best', 'Median' and 'Worst' by mean Dice; below three, those there are."""
+    rows = by_case(per_case)
+    order = [case for case in worst_first(per_case) if math.isfinite(case_mean(rows[case], "dice"))]
+    if len(order) < 3:
+        return dict(zip(("Worst", "Best") if len(order) == 2 else ("Case",), order, strict=False))
+    return {"Best": order[-1], "Median": order[len(order) // 2], "Worst": order[0]}
+
+
 def compare_runs(runs: Sequence[Run]) -> list[ComparisonRow]:
     """One row per (method, dataset, labelled), with mean and sd over seeds of the runs' means.
 
@@ -159,6 +168,21 @@ def summary_table(rows: Sequence[SummaryRow]) -> Table:
     table.add_row("cases", *(str(row.cases) for row in rows))
     table.add_row("missed", *(str(row.missed) for row in rows))
     table.add_row("empty labels", *(str(row.empty_labels) for row in rows))
+    return table
+
+
+def comparison_table(rows: Sequence[ComparisonRow]) -> Table:
+    """The comparison as a table for the terminal: one line per method, data set and number of labels."""
+    table = Table(title="Mean ± sd over seeds of the runs' means", title_justify="left")
+    for title in ("dataset", "labelled", "method", "seeds"):
+        table.add_column(title)
+    shown = [metric for metric in METRICS if any(row.stats[metric].n for row in rows)]
+    for metric in shown:
+        table.add_column(TITLES[metric], justify="right")
+    for row in rows:
+        name = f"{row.method} (paper_crop)" if row.paper_crop else row.method
+        values = [stat_text(row.stats[metric], metric) for metric in shown]
+        table.add_row(row.dataset, str(row.labelled), name, str(row.n_seeds), *values)
     return table
 
 

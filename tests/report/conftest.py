@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,21 +98,28 @@ def write_evaluation(folder: Path, rows: list[dict[str, Any]]) -> None:
     (folder / "settings.json").write_text(json.dumps(settings))
 
 
+def build_run(root: Path, name: str = "run", rows: Any = "default", scans: bool = True, **changes: Any) -> Path:
+    """A run folder in root. rows: of per_case.csv, None for no evaluation. changes: to run.json."""
+    folder = root / name
+    predictions = folder / "evaluation" / "predictions"
+    predictions.mkdir(parents=True)
+    (root / "scans").mkdir(exist_ok=True)
+    cases = [write_case(root / "scans", predictions, case) for case in CASES] if scans else []
+    (folder / "run.json").write_text(json.dumps(run_facts(name) | changes))
+    (folder / "split.json").write_text(json.dumps({"hash": "0123456789abcdef", "cases": cases}))
+    (folder / "history.jsonl").write_text("".join(json.dumps(record) + "\n" for record in history()))
+    if rows is not None:
+        write_evaluation(folder / "evaluation", per_case_rows() if rows == "default" else rows)
+    return folder
+
+
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a run folder: make_run('name', rows=..., **changes to run.json). rows=None: not evaluated."""
+    """build_run in the test's own folder."""
+    return partial(build_run, tmp_path)
 
-    def make(name: str = "run", rows: Any = "default", scans: bool = True, **changes: Any) -> Path:
-        folder = tmp_path / name
-        predictions = folder / "evaluation" / "predictions"
-        predictions.mkdir(parents=True)
-        (tmp_path / "scans").mkdir(exist_ok=True)
-        cases = [write_case(tmp_path / "scans", predictions, case) for case in CASES] if scans else []
-        (folder / "run.json").write_text(json.dumps(run_facts(name) | changes))
-        (folder / "split.json").write_text(json.dumps({"hash": "0123456789abcdef", "cases": cases}))
-        (folder / "history.jsonl").write_text("".join(json.dumps(record) + "\n" for record in history()))
-        if rows is not None:
-            write_evaluation(folder / "evaluation", per_case_rows() if rows == "default" else rows)
-        return folder
 
-    return make
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run that tests only read."""
+    return build_run(tmp_path_factory.mktemp("finished"))

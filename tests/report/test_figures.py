@@ -25,13 +25,13 @@ def test_smoothing_keeps_a_constant_and_skips_what_is_not_finite():
     assert smooth([1.0, math.nan, 3.0], 3) == pytest.approx([1.0, 2.0, 3.0])
 
 
-def test_curves_show_loss_learning_rate_and_validation(make_run):
-    labels = {axes.get_ylabel() for axes in training_curves(load_run(make_run())).axes}
+def test_curves_show_loss_learning_rate_and_validation(finished_run):
+    labels = {axes.get_ylabel() for axes in training_curves(load_run(finished_run)).axes}
     assert labels == {"loss", "learning rate", "validation Dice"}
 
 
-def test_curves_of_a_diverged_run_can_be_drawn(make_run):
-    run = load_run(make_run())
+def test_curves_of_a_diverged_run_can_be_drawn(finished_run):
+    run = load_run(finished_run)
     broken = [record | {"loss": math.nan} for record in run.history if record["kind"] == "step"]
     figure = training_curves(replace(run, history=broken))
     assert figure_png(figure, dpi=20).startswith(b"\x89PNG")
@@ -39,23 +39,23 @@ def test_curves_of_a_diverged_run_can_be_drawn(make_run):
 
 @pytest.mark.parametrize("draw", [dice_strip, entropy_against_dice, calibration_strip])
 @pytest.mark.parametrize("cases", [1, 4])
-def test_charts_can_be_drawn_from_one_case_and_from_missing_values(make_run, draw, cases):
-    rows = load_run(make_run()).per_case[:cases]
+def test_charts_can_be_drawn_from_one_case_and_from_missing_values(finished_run, draw, cases):
+    rows = load_run(finished_run).per_case[:cases]
     blank = [{"case": row["case"], "structure": "kidney", "dice": math.nan, "empty": "both"} for row in rows]
     assert figure_png(draw(rows), dpi=20) != figure_png(draw(blank), dpi=20)
 
 
 @pytest.mark.parametrize("missing", [{}, {"label": None}, {"entropy": None}])
-def test_panel_has_three_rows_of_four_pictures_and_a_colour_bar(make_run, missing):
-    run = load_run(make_run())
+def test_panel_has_three_rows_of_four_pictures_and_a_colour_bar(finished_run, missing):
+    run = load_run(finished_run)
     figure = case_panel(replace(load_case(run, "case_a"), **missing), run.structures)
 
     assert len(figure.axes) == 3 * 4 + 1
     assert figure.axes[-1].get_ylim() == pytest.approx((0.0, 1.0))  # bits, log2 of two classes
 
 
-def test_pictures_keep_the_proportions_of_the_body(make_run):
-    run = load_run(make_run())
+def test_pictures_keep_the_proportions_of_the_body(finished_run):
+    run = load_run(finished_run)
     case = load_case(run, "case_a")
     figure = case_panel(case, run.structures)
     width_in, height_in = figure.get_size_inches()
@@ -67,10 +67,10 @@ def test_pictures_keep_the_proportions_of_the_body(make_run):
         assert mm_per_inch_x == pytest.approx(mm_per_inch_y)
 
 
-def test_drawing_leaves_the_callers_settings_alone(make_run):
-    before = mpl.rcParams.copy()
-    dice_strip(load_run(make_run()).per_case)
-    assert mpl.rcParams == before
+def test_drawing_leaves_the_callers_settings_alone(finished_run):
+    before = dict(mpl.rcParams)
+    dice_strip(load_run(finished_run).per_case)
+    assert {key for key, value in before.items() if mpl.rcParams[key] != value} == set()
 
 
 def _words(figure, row):

@@ -6,56 +6,66 @@ import pytest
 
 from medssl.errors import DataError
 from medssl.report import write_comparison, write_report
-from medssl.report.html import PAPER_CROP_NOTICE
+from medssl.report.html import PAPER_CROP_NOTICE, Picture
 
 
 def page_of(folder):
     return write_report(folder).read_text(encoding="utf-8")
 
 
-def test_report_of_a_finished_run_has_all_its_parts(make_run):
-    folder = make_run()
-    page = page_of(folder)
+@pytest.fixture(scope="module")
+def page(finished_run):
+    """The report of a finished run, with all its pictures."""
+    return page_of(finished_run)
 
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pictures are not drawn, for tests of the text around them."""
+    monkeypatch.setattr("medssl.report.html._picture", lambda *_: Picture("data:image/png;base64,", 100))
+
+
+def test_report_of_a_finished_run_has_all_its_parts(page):
     assert "phantom, gbdl, 4 labelled, seed 0" in page
     assert "took 1 h 30 min" in page
     assert [name for name in ("Best: ", "Median: ", "Worst: ") if name not in page] == []
     assert page.count("<img ") == 1 + 3 + 2 + 1  # strip, cases, uncertainty, curves
     assert PAPER_CROP_NOTICE not in page
     assert "Not a medical device. For research only." in page
-    assert sorted(p.name for p in folder.iterdir()) == [
-        "evaluation", "history.jsonl", "report.html", "run.json", "split.json",
-    ]  # fmt: skip
 
 
-def test_cases_are_listed_worst_first(make_run):
-    table = page_of(make_run()).split("Every case</h2>")[1]
+def test_nothing_but_the_report_is_left_behind(finished_run, page):
+    written = {path.name for path in finished_run.iterdir()}
+    assert written - {"run.json", "split.json", "history.jsonl", "evaluation"} == {"report.html"}
+
+
+def test_cases_are_listed_worst_first(page):
+    table = page.split("Every case</h2>")[1]
     assert re.findall(r"case_[a-d]", table) == ["case_c", "case_d", "case_b", "case_a"]
 
 
-def test_report_needs_nothing_from_outside(make_run):
-    page = page_of(make_run())
-
+def test_report_needs_nothing_from_outside(page):
     assert not re.search(r"https?://|//[a-z]+\.|<script|<link|@import|url\(", page)
     assert re.findall(r'src="(?!data:image/png;base64,)', page) == []
 
 
-def test_report_tells_neither_paths_nor_patients(make_run, tmp_path):
-    page = page_of(make_run())
-    assert [word for word in (str(tmp_path), "/home/", "/opt/", "jane", "Jane", "secret") if word in page] == []
+def test_report_tells_neither_paths_nor_patients(finished_run, page):
+    assert [
+        word for word in (str(finished_run.parent), "/home/", "/opt/", "jane", "Jane", "secret") if word in page
+    ] == []
 
 
 def test_report_of_the_same_run_is_the_same(make_run):
-    folder = make_run()
+    folder = make_run(rows=None)
     assert page_of(folder) == page_of(folder)
 
 
-def test_paper_crop_is_announced(make_run):
+def test_paper_crop_is_announced(make_run, undrawn):
     assert PAPER_CROP_NOTICE in page_of(make_run(paper_crop=True))
 
 
 @pytest.mark.parametrize(("status", "words"), [("failed", "This run failed"), ("running", "had not finished")])
-def test_an_unfinished_run_says_so_and_shows_what_is_there(make_run, status, words):
+def test_an_unfinished_run_says_so_and_shows_what_is_there(make_run, undrawn, status, words):
     folder = make_run(rows=None, status=status, finished=None)
     page = page_of(folder)
 
@@ -64,24 +74,24 @@ def test_an_unfinished_run_says_so_and_shows_what_is_there(make_run, status, wor
     assert page.count("<img ") == 1
 
 
-def test_a_run_with_nothing_but_its_facts_can_be_reported(make_run):
+def test_a_run_with_nothing_but_its_facts_can_be_reported(make_run, undrawn):
     folder = make_run(rows=None, status="failed", config=None)
     for name in ("history.jsonl", "split.json"):
         (folder / name).unlink()
     assert "no training history" in page_of(folder)
 
 
-def test_markup_in_names_is_escaped(make_run):
+def test_markup_in_names_is_escaped(make_run, undrawn):
     evil = "<script>alert('x')</script>"
     rows = [{"case": evil, "structure": "<b>kidney</b>", "dice": 0.5, "empty": ""}]
-    page = page_of(make_run(rows=rows, name_changed=evil, method=evil, command=evil, config={evil: evil}))
+    page = page_of(make_run(rows=rows, structures={"1": evil}, method=evil, command=evil, config={evil: evil}))
 
     assert "<script" not in page
     assert "<b>kidney" not in page
     assert "&lt;script&gt;" in page
 
 
-def test_numbers_stand_where_the_scans_are_gone(make_run, tmp_path):
+def test_numbers_stand_where_the_scans_are_gone(make_run, undrawn, tmp_path):
     folder = make_run()
     (tmp_path / "scans" / "case_a.nii.gz").unlink()
     page = page_of(folder)

@@ -9,8 +9,8 @@ from medssl.errors import DataError
 from medssl.report import load_run
 
 
-def test_a_finished_run_is_read_whole(make_run):
-    run = load_run(make_run())
+def test_a_finished_run_is_read_whole(finished_run):
+    run = load_run(finished_run)
 
     assert run.status == "finished"
     assert run.structures == {1: "kidney"}

@@ -46,4 +46,4 @@ def test_command_keeps_its_options_and_loses_its_paths():
 
 
 def test_a_command_with_an_open_quote_is_cleaned_too():
-    assert command_without_paths("run --note 'open /home/jane/x", FOLDER) == 'run --note "\'open" …/x' or True
+    assert command_without_paths("run --note 'open /home/jane/x", FOLDER).endswith(" …/x")

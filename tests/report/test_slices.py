@@ -64,8 +64,8 @@ def test_zoom_keeps_structures_and_uncertain_voxels_with_a_margin():
     assert zoom(volumes(entropy_at=39)).image.shape == (18, 18, 35)
 
 
-def test_a_case_is_loaded_with_its_label_mapped(make_run):
-    case = load_case(load_run(make_run()), "case_a")
+def test_a_case_is_loaded_with_its_label_mapped(finished_run):
+    case = load_case(load_run(finished_run), "case_a")
 
     assert case.spacing_mm == (2.0, 2.0, 4.0)
     assert set(np.unique(case.label)) == {0, 1}
@@ -80,6 +80,6 @@ def test_a_prediction_on_another_grid_is_refused(make_run):
         load_case(load_run(folder), "case_a")
 
 
-def test_a_case_the_split_does_not_know_is_refused(make_run):
+def test_a_case_the_split_does_not_know_is_refused(finished_run):
     with pytest.raises(DataError, match=r"stranger: not in split\.json"):
-        load_case(load_run(make_run()), "stranger")
+        load_case(load_run(finished_run), "stranger")

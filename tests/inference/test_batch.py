@@ -1,0 +1,104 @@
+"""Prediction of many scans: faults stay with their scan, nothing is done twice, shards give the bytes of one run."""
+
+import json
+import shutil
+
+import nibabel as nib
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from medssl.cli import app
+from medssl.data.layouts import scans_in
+from medssl.errors import ConfigError
+from medssl.files import FolderLock
+from medssl.inference import PredictionEngine, load_predictor
+from medssl.inference.batch import parse_shard
+
+
+@pytest.fixture(scope="module")
+def predictor(trained_run):
+    return load_predictor(trained_run, samples=1)
+
+
+@pytest.fixture
+def scans(phantom_dir, tmp_path):
+    """Four scans, the second one cut off."""
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for index in range(4):
+        name = f"phantom_{index:03d}.nii.gz"
+        shutil.copy(phantom_dir / "images" / name, folder / name)
+    bad = folder / "phantom_001.nii.gz"
+    bad.write_bytes(bad.read_bytes()[:900])
+    return folder
+
+
+def predict(predictor, scans, out, **options):
+    engine = PredictionEngine(predictor, scans_in(scans), out, **options)
+    engine.run()
+    return engine
+
+
+def test_one_bad_scan_is_recorded_and_the_rest_is_done(predictor, scans, tmp_path):
+    engine = predict(predictor, scans, tmp_path / "out")
+    assert engine.finished == ["phantom_000", "phantom_002", "phantom_003"]
+    failures = json.loads((tmp_path / "out" / "failures.json").read_text())
+    assert list(failures) == ["phantom_001"] and "phantom_001.nii.gz" in failures["phantom_001"]
+    assert not list((tmp_path / "out").glob("phantom_001*")) and not list((tmp_path / "out").glob(".*.part"))
+
+
+def test_maps_have_the_scans_grid(predictor, scans, tmp_path):
+    predict(predictor, scans, tmp_path / "out")
+    source = nib.load(scans / "phantom_000.nii.gz")
+    for name in ("seg", "prob", "entropy"):
+        image = nib.load(tmp_path / "out" / f"phantom_000_{name}.nii.gz")
+        assert image.shape == source.shape and np.allclose(image.affine, source.affine, atol=1e-4)
+    prob = nib.load(tmp_path / "out" / "phantom_000_prob.nii.gz").get_fdata()
+    seg = nib.load(tmp_path / "out" / "phantom_000_seg.nii.gz").get_fdata()
+    assert np.array_equal(prob > 0.5, seg == 1)
+    record = json.loads((tmp_path / "out" / "phantom_000.json").read_text())
+    voxel_ml = float(np.prod(source.header.get_zooms())) / 1000
+    assert record["structures"]["kidney"]["volume_ml"] == pytest.approx(seg.sum() * voxel_ml, rel=1e-3)
+
+
+def test_finished_scans_are_skipped_until_the_weights_change(predictor, scans, tmp_path, monkeypatch):
+    predict(predictor, scans, tmp_path / "out")
+    again = predict(predictor, scans, tmp_path / "out")
+    assert again.finished == [] and len(again.skipped) == 3 and list(again.failures) == ["phantom_001"]
+    monkeypatch.setattr(predictor, "weights_digest", lambda: "other")
+    assert len(predict(predictor, scans, tmp_path / "out").finished) == 3
+
+
+def test_scan_without_its_record_is_done_again(predictor, scans, tmp_path):
+    predict(predictor, scans, tmp_path / "out")
+    (tmp_path / "out" / "phantom_002.json").unlink()  # as after a kill: the record is the last file of a scan
+    assert predict(predictor, scans, tmp_path / "out").finished == ["phantom_002"]
+
+
+def test_shards_give_the_same_bytes_as_one_run(predictor, scans, tmp_path):
+    predict(predictor, scans, tmp_path / "one")
+    for index in (1, 2, 3):
+        predict(predictor, scans, tmp_path / "many", shard=f"{index}/3")
+    whole = {p.name: p.read_bytes() for p in (tmp_path / "one").glob("phantom*")}
+    parts = {p.name: p.read_bytes() for p in (tmp_path / "many").glob("phantom*")}
+    assert whole == parts and len(whole) == 12
+
+
+def test_second_process_on_the_same_folder_is_refused(predictor, scans, tmp_path):
+    with FolderLock(tmp_path / "out"), pytest.raises(ConfigError, match="another process"):
+        predict(predictor, scans, tmp_path / "out")
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])
+def test_impossible_shards_are_refused(shard):
+    with pytest.raises(ConfigError, match="expected i/n"):
+        parse_shard(shard)
+
+
+def test_command_ends_with_3_if_a_scan_failed_and_0_if_none(trained_run, scans, tmp_path):
+    arguments = ["predict", str(scans), str(tmp_path / "out"), "--bundle", str(trained_run), "--samples", "1"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 3 and "3 predicted" in result.stdout and "phantom_001" in result.stdout
+    (scans / "phantom_001.nii.gz").unlink()
+    assert CliRunner().invoke(app, arguments).exit_code == 0
