@@ -85,6 +85,7 @@ def draw_kidneys(layout: str, rng: np.random.Generator) -> list[Kidney]:
 
 
 def _draw_kidney(side: int, rng: np.random.Generator) -> Kidney:
+    """A healthy kidney of random size and pose; the right one lies lower, below the liver."""
     lower_on_the_right = 0 if side > 0 else -8
     centre = np.array([side * 43.0, -17.0, lower_on_the_right - 6.0]) + rng.uniform([-4, -4, -9], [4, 5, 9])
     radii = np.array([18.5, 16.0, 35.0]) * rng.uniform(0.84, 1.14) * rng.uniform(0.92, 1.08, 3)
@@ -101,6 +102,7 @@ def _horseshoe_half(kidney: Kidney) -> Kidney:
 
 
 def _unusual(kidney: Kidney, layout: str, rng: np.random.Generator) -> Kidney:
+    """The kidney as the layout changes it: sunken, shrunken or with a dilated pelvis; as it is for "normal"."""
     if layout == "ptotic":
         drop = np.array([-kidney.side * rng.uniform(0, 8), rng.uniform(5, 16), -rng.uniform(22, 36)])
         return replace(kidney, centre_mm=kidney.centre_mm + drop)
@@ -123,6 +125,7 @@ def bean_mm(position_mm: Volume, kidney: Kidney) -> Volume:
 
 
 def _paint_kidney(canvas: Canvas, cavity_mm: Volume, kidney: Kidney) -> None:
+    """Cortex and medulla around a sinus of fat that holds the urine-filled pelvis; only the first two are labelled."""
     surface = both(bean_mm(canvas.position_mm, kidney), cavity_mm)
     local = in_frame(canvas.position_mm, kidney.centre_mm, kidney.axes)
     wide, thick, long = kidney.radii_mm
@@ -162,6 +165,7 @@ def _paint_vessels(canvas: Canvas, kidney: Kidney) -> None:
 
 
 def _paint_lesion(canvas: Canvas, cavity_mm: Volume, kidney: Kidney, rng: np.random.Generator) -> None:
+    """A cyst, or a tumour that has a dead core once it is large."""
     direction = rng.standard_normal(3)
     direction /= np.linalg.norm(direction)
     # Lesions grow outwards: the hilum is on the inner side.

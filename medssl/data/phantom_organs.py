@@ -100,6 +100,7 @@ def _paint_lungs(canvas: Canvas, cavity_mm: Volume, rng: np.random.Generator) ->
 
 
 def _paint_small_bowel(canvas: Canvas, inside_mm: Volume, rng: np.random.Generator) -> None:
+    """Loops that wind through the front of the abdomen."""
     for _ in range(int(rng.integers(7, 12))):
         _paint_loop(canvas, inside_mm, _winding_path_mm(rng), rng.uniform(5.5, 10), rng)
 

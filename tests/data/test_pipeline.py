@@ -118,7 +118,7 @@ def test_label_ids_become_classes_and_unnamed_ones_background():
 def test_resizing_leaves_label_and_image_in_the_same_place(case):
     prepared = small(slice_size=(31, 29)).preprocessing()(case)
     middles = [mask[0].nonzero().double().mean(0) for mask in (prepared["image"] > 0, prepared["label"] > 0)]
-    torch.testing.assert_close(middles[0], middles[1], atol=0.1, rtol=0)
+    torch.testing.assert_close(middles[0], middles[1], atol=0.15, rtol=0)  # MONAI's "nearest" is off by 0.4
     assert set(prepared["label"].unique().tolist()) == {0, 1}
 
 
@@ -171,14 +171,14 @@ def test_training_gets_plain_tensors_and_prediction_keeps_the_history(case):
     assert prediction["image"].applied_operations
 
 
-def invert(pipeline: Pipeline, case: dict[str, Any]) -> np.ndarray:
+def invert(pipeline: Pipeline, case: dict[str, Any], nearest: bool = True) -> np.ndarray:
     """The label after preprocessing, brought back as predictions are: by undoing what was done to the image."""
     label = pipeline.preprocessing()(case)["label"].as_tensor()
     transform = pipeline.preprocessing(with_label=False)
     prepared = transform(case)
     image = prepared["image"]
     prepared["maps"] = MetaTensor(label.float(), meta=image.meta, applied_operations=image.applied_operations)
-    back = Invertd("maps", transform, orig_keys="image", nearest_interp=True, to_tensor=True)(prepared)["maps"]
+    back = Invertd("maps", transform, orig_keys="image", nearest_interp=nearest, to_tensor=True)(prepared)["maps"]
     np.testing.assert_allclose(back.affine, read_volume(case["image"]).affine, atol=1e-5)
     return back[0].numpy()
 
@@ -201,17 +201,19 @@ def test_label_comes_back_exactly_where_nothing_is_resized(codes, sizes, tmp_pat
 
 
 @pytest.mark.parametrize("codes", ["RAS", KITS19_CODES])
-@pytest.mark.parametrize("slice_size", [(32, 32), (64, 64), (20, 18)])
-def test_label_comes_back_in_place_after_resizing(slice_size, codes, tmp_path):
+@pytest.mark.parametrize(
+    ("slice_size", "voxels"),
+    [((32, 32), 0.25), ((64, 64), 0.25), ((20, 18), 0.5)],  # halved, the nearest voxel lies half a voxel beside
+)
+def test_label_comes_back_in_place_after_resizing(slice_size, voxels, codes, tmp_path):
     image = ball((40, 36, 10), (24.3, 16.6, 4), 12)
     case = store(tmp_path, image, np.where(image > 75, 1, 0), codes)
     source = read_volume(case["label"]).array
-    back = invert(small(slice_size=slice_size, region_size=slice_size), case)
+    back = invert(small(slice_size=slice_size, region_size=slice_size), case, nearest=False) > 0.5
     assert back.shape == source.shape
-    assert set(np.unique(back)) == {0, 1}
-    assert 2 * (back * source).sum() / (back.sum() + source.sum()) > 0.93
+    assert 2 * (back * source).sum() / (back.sum() + source.sum()) > 0.95
     middles = [np.argwhere(mask).mean(0) for mask in (back, source)]
-    np.testing.assert_allclose(middles[0], middles[1], atol=0.6)
+    np.testing.assert_allclose(middles[0], middles[1], atol=voxels)
 
 
 def augment(pipeline: Pipeline, prepared: dict[str, Any], seed: int) -> dict[str, Any]:

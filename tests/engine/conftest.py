@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,7 +81,7 @@ def unet_trainer(
     augmentation = Compose([RandFlipd(["image", "label"], prob=0.5, spatial_axis=0), noise])
     method = Supervised(MCDropoutUNet3D(1, 2, widths=(4, 6), dropout=dropout), DiceCE()).to(dtype)
     optimizer = torch.optim.Adam(method.parameters(), lr=0.01)
-    return MethodTrainer(
+    trainer = MethodTrainer(
         method,
         optimizer,
         make_loader(AugmentedDataset(cases, augmentation), batch_size=4, steps=3, seed=seed, num_workers=workers),
@@ -91,10 +91,12 @@ def unet_trainer(
         seed=seed,
         train_handlers=[RecordProgress(folder, NoTracker()), KeepCheckpoints(folder)],
     )
+    trainer.run_folder = folder
+    return trainer
 
 
 @pytest.fixture
-def make_unet_trainer() -> Callable[..., MethodTrainer]:
+def make_unet_trainer() -> Iterator[Callable[..., MethodTrainer]]:
     threads = torch.get_num_threads()
     yield unet_trainer
     torch.set_num_threads(threads)

@@ -1,0 +1,92 @@
+"""Files appear whole or not at all, and a folder has one writer."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from medssl.errors import ConfigError, DataError, error_behind
+from medssl.files import FolderLock, write_atomically, write_bytes_atomically, write_text_atomically
+
+
+def test_text_and_bytes_arrive_in_new_folders(tmp_path):
+    write_text_atomically(tmp_path / "a" / "b" / "text.txt", "Größe\n")
+    write_bytes_atomically(tmp_path / "a" / "raw", b"\x00\xff")
+    assert (tmp_path / "a" / "b" / "text.txt").read_bytes() == "Größe\n".encode()
+    assert (tmp_path / "a" / "raw").read_bytes() == b"\x00\xff"
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["b", "raw"]
+
+
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()])
+def test_failed_write_leaves_the_old_file_and_nothing_else(failure, tmp_path):
+    path = tmp_path / "model.pt"
+    write_text_atomically(path, "old")
+
+    def write(partial: Path) -> None:
+        partial.write_text("half of the n")
+        raise failure
+
+    with pytest.raises(type(failure)):
+        write_atomically(path, write)
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["model.pt"]
+
+
+def test_reader_never_meets_half_a_file(tmp_path):
+    path = tmp_path / "state.json"
+    write_text_atomically(path, "old")
+
+    def write(partial: Path) -> None:
+        partial.write_text("new")
+        assert path.read_text() == "old"
+        assert partial.parent == path.parent  # a rename is whole within one file system only
+
+    write_atomically(path, write)
+    assert path.read_text() == "new"
+
+
+def test_written_file_can_be_read_by_others(tmp_path):
+    write_text_atomically(tmp_path / "a", "x")
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+
+
+def test_long_names_can_be_written(tmp_path):
+    path = tmp_path / ("x" * 250)
+    write_text_atomically(path, "x")
+    assert path.read_text() == "x"
+
+
+def test_second_writer_is_told_who_holds_the_folder(tmp_path):
+    with FolderLock(tmp_path / "run"):
+        with pytest.raises(ConfigError, match=rf"run: another process \(pid {os.getpid()}\)"):
+            FolderLock(tmp_path / "run")
+        FolderLock(tmp_path / "run", ".other").close()
+        FolderLock(tmp_path / "elsewhere").close()
+    FolderLock(tmp_path / "run").close()
+
+
+def _hold_and_die(folder: str, held: "multiprocessing.synchronize.Event") -> None:
+    lock = FolderLock(folder)
+    held.set()
+    os._exit(lock is None)
+
+
+def test_lock_ends_with_its_process(tmp_path):
+    context = multiprocessing.get_context("fork")
+    held = context.Event()
+    process = context.Process(target=_hold_and_die, args=(str(tmp_path), held))
+    process.start()
+    process.join(timeout=30)
+    assert held.is_set()
+    FolderLock(tmp_path).close()
+
+
+def test_error_behind_finds_what_a_library_wrapped():
+    with pytest.raises(RuntimeError) as caught:
+        try:
+            raise DataError("scan.nii.gz: empty")
+        except DataError as error:
+            raise RuntimeError("applying transform") from error
+    assert str(error_behind(caught.value)) == "scan.nii.gz: empty"
+    assert error_behind(ValueError("something else")) is None
