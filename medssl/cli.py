@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from medssl.errors import MedsslError
+from medssl.errors import ConfigError, MedsslError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
@@ -103,6 +103,29 @@ def report(
         console.print(f"report: {write_comparison(runs, output)}")
 
 
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def sweep(
+    context: typer.Context,
+    bundle: Annotated[Path, typer.Argument(help="The bundle to train, e.g. bundles/mcdropout_unet3d.")],
+    output: Annotated[Path, typer.Option(help="Folder of the runs.")],
+    labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16.")],
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2.")] = "0",
+    overlay: Annotated[
+        list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench; may be repeated.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Trainings at a time; they share the cores.")] = 1,
+) -> None:
+    """Train a grid of labels x seeds, compare; further --key value pairs go to every training. Run again to resume."""
+    from medssl.sweep import Sweep
+
+    extra = context.args
+    if len(extra) % 2 or not all(key.startswith("--") for key in extra[::2]):
+        raise ConfigError(f"{' '.join(extra)}: expected further keys of train.json as --key value pairs.")
+    keys = tuple((key[2:], value) for key, value in zip(extra[::2], extra[1::2], strict=True))
+    grid = Sweep(bundle, output, _numbers(labelled), _numbers(seeds), tuple(overlay or ()), keys)
+    report(grid.run(jobs), output / "comparison.html")
+
+
 @app.command()
 def ui(
     runs_dir: Annotated[Path, typer.Option(help="Folder of the runs, with mlflow.db.")] = Path("runs"),
@@ -115,6 +138,13 @@ def ui(
     console.print(f"MLflow on http://127.0.0.1:{port} (Ctrl-C ends it)")
     command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store, "--host", "127.0.0.1"]
     raise typer.Exit(subprocess.run([*command, "--port", str(port)], check=False).returncode)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"'{text}': expected whole numbers separated by commas, e.g. 4,16.") from None
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ def test_ct_is_windowed_cropped_around_the_body_and_brought_back(folder, tmp_pat
     cropped = Pipeline(source.facts, region_size=(80, 80), patch_size=(32, 32, 16))
     assert cropped.preprocessing()(case)["image"].shape[1:3] == (80, 80)
     body = brought_back(cropped, case)
-    assert (body[body != 0] == expected[body != 0]).mean() > 0.99
+    np.testing.assert_allclose(body[body != 0], expected[body != 0], atol=1e-4)
     assert expected[body != 0].mean() > expected.mean()
 
 

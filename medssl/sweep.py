@@ -1,0 +1,86 @@
+"""A grid of trainings, one process each: resumable, finished runs are skipped, then all are compared."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from medssl.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Training:
+    """One cell of the grid: its folder and the keys given to `monai.bundle run training`."""
+
+    folder: Path
+    keys: dict[str, str]
+
+    @property
+    def is_finished(self) -> bool:
+        facts = self.folder / "run.json"
+        return facts.is_file() and json.loads(facts.read_text()).get("status") == "finished"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every combination of numbers of labels and seeds for one bundle and data set, below `output`.
+
+    overlays are names of configs beside train.json; keys are further `--key value` pairs for every training.
+    """
+
+    bundle: Path
+    output: Path
+    labelled: Sequence[int]
+    seeds: Sequence[int]
+    overlays: Sequence[str] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+
+    def trainings(self) -> list[Training]:
+        """The cells of the grid, in the order they are run."""
+        cells = []
+        for labelled, seed in itertools.product(self.labelled, self.seeds):
+            folder = self.output / f"{self.bundle.name}_{labelled}_seed{seed}"
+            own = {"labelled": str(labelled), "seed": str(seed), "output_dir": str(folder), "resume": "true"}
+            cells.append(Training(folder, {**dict(self.keys), **own, "bundle_root": str(self.bundle)}))
+        return cells
+
+    def run(self, jobs: int = 1) -> list[Path]:
+        """Train what is not finished, `jobs` at a time with the cores shared among them; the folders of all runs.
+
+        A training that fails does not stop the others; ConfigError names those that failed and where their log is.
+        """
+        waiting = [training for training in self.trainings() if not training.is_finished]
+        with ThreadPoolExecutor(jobs) as pool:
+            codes = list(pool.map(lambda training: self._train(training, jobs), waiting))
+        failed = [training.folder for training, code in zip(waiting, codes, strict=True) if code]
+        if failed:
+            logs = ", ".join(str(folder / "training.log") for folder in failed)
+            raise ConfigError(f"{len(failed)} of {len(codes)} trainings failed; see {logs}. Run the command again.")
+        return [training.folder for training in self.trainings()]
+
+    def command(self, training: Training) -> list[str]:
+        """The training's command line."""
+        names = ["train", *self.overlays]
+        configs = [str(self.bundle / "configs" / f"{name}.json") for name in names]
+        pairs = [part for key, value in training.keys.items() for part in (f"--{key}", value)]
+        return [sys.executable, "-m", "monai.bundle", "run", "training", "--config_file", str(configs), *pairs]
+
+    def _train(self, training: Training, jobs: int) -> int:
+        training.folder.mkdir(parents=True, exist_ok=True)
+        threads = str(max(1, (os.cpu_count() or 1) // jobs))
+        print(f"training {training.folder.name}", flush=True)
+        with (training.folder / "training.log").open("a") as log:
+            done = subprocess.run(  # noqa: S603  (our own interpreter and configs)
+                self.command(training),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": threads},
+                check=False,
+            )
+        print(f"{training.folder.name}: {'finished' if done.returncode == 0 else 'FAILED'}", flush=True)
+        return done.returncode
