@@ -5,6 +5,7 @@ import os
 import secrets
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -16,15 +17,15 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, then rename it into place; on failure `path` is untouched."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
     try:
-        partial.touch(exist_ok=False)
-        write(partial)
-        with partial.open("rb+") as file:
+        temporary.touch(exist_ok=False)
+        write(temporary)
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        partial.replace(path)
+        temporary.replace(path)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -62,8 +63,7 @@ class FolderLock:
         self._file.write(str(os.getpid()))
         self._file.flush()
         # a forked worker that outlives this process must not go on holding the lock
-        held = weakref.ref(self._file)
-        os.register_at_fork(after_in_child=lambda: (file := held()) and file.close())
+        os.register_at_fork(after_in_child=partial(_close_if_there, weakref.ref(self._file)))
 
     def close(self) -> None:
         if not self._file.closed:
@@ -75,3 +75,9 @@ class FolderLock:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _close_if_there(held: "weakref.ref[IO[str]]") -> None:
+    file = held()
+    if file is not None:
+        file.close()

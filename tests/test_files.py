@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -46,9 +48,14 @@ def test_reader_never_meets_half_a_file(tmp_path):
     assert path.read_text() == "new"
 
 
-def test_written_file_can_be_read_by_others(tmp_path):
-    write_text_atomically(tmp_path / "a", "x")
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640)])
+def test_written_file_has_the_rights_the_user_gives_to_new_files(umask, mode, tmp_path):
+    before = os.umask(umask)
+    try:
+        write_text_atomically(tmp_path / "a", "x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == mode
 
 
 def test_long_names_can_be_written(tmp_path):
@@ -80,6 +87,35 @@ def test_lock_ends_with_its_process(tmp_path):
     process.join(timeout=30)
     assert held.is_set()
     FolderLock(tmp_path).close()
+
+
+def _hold_fork_and_die(folder: str, worker: "multiprocessing.sharedctypes.Synchronized[int]") -> None:
+    lock = FolderLock(folder)
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    worker.value = child
+    os._exit(lock is None)
+
+
+def test_lock_does_not_live_on_in_a_forked_worker(tmp_path):
+    context = multiprocessing.get_context("fork")
+    worker = context.Value("i", 0)
+    process = context.Process(target=_hold_fork_and_die, args=(str(tmp_path), worker))
+    process.start()
+    process.join()  # a timeout would wait for the worker too
+    try:
+        for _ in range(50):  # the worker lets go as soon as it runs
+            try:
+                FolderLock(tmp_path).close()
+                break
+            except ConfigError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("the worker holds its dead parent's lock")
+        os.kill(worker.value, 0)  # it is still there
+    finally:
+        os.kill(worker.value, signal.SIGKILL)
 
 
 def test_error_behind_finds_what_a_library_wrapped():

@@ -1,12 +1,13 @@
 """MLflow without risk: a background thread talks to the server, and a training never waits for it or dies of it."""
 
 import contextlib
+import fcntl
 import logging
 import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +69,9 @@ class MlflowTracker:
         try:
             from mlflow import MlflowClient  # noqa: PLC0415  (takes seconds, see above)
 
-            client = MlflowClient(self.tracking_uri)
-            self.run_id = self._open_run(client)
+            with _one_at_a_time(self._sqlite_file()):
+                client = MlflowClient(self.tracking_uri)
+                self.run_id = self._open_run(client)
             while (task := self._tasks.get()) is not None:
                 task(client, self.run_id)
         except Exception as error:
@@ -88,12 +90,16 @@ class MlflowTracker:
     def _create_run(self, client: "MlflowClient") -> str:
         known = client.get_experiment_by_name(self.experiment)
         if known is None:
-            store = self.tracking_uri.removeprefix("sqlite:///")
-            beside = str(Path(store).parent / "mlflow_artifacts") if store != self.tracking_uri else None
+            file = self._sqlite_file()
+            beside = str(file.parent / "mlflow_artifacts") if file else None
             experiment_id = client.create_experiment(self.experiment, artifact_location=beside)
         else:
             experiment_id = known.experiment_id
         return client.create_run(experiment_id, run_name=self.run_name).info.run_id
+
+    def _sqlite_file(self) -> Path | None:
+        path = self.tracking_uri.removeprefix("sqlite:///")
+        return Path(path) if path != self.tracking_uri else None
 
     def _stop(self, error: Exception) -> None:
         if self.alive:
@@ -105,6 +111,18 @@ class MlflowTracker:
                 type(error).__name__,
                 str(error).splitlines()[0] if str(error) else "",
             )
+
+
+@contextlib.contextmanager
+def _one_at_a_time(sqlite_file: Path | None) -> Iterator[None]:
+    """Let one process at a time create or migrate an SQLite store: MLflow's own migration is not safe for two."""
+    if sqlite_file is None:
+        yield
+        return
+    sqlite_file.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite_file.with_name(sqlite_file.name + ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _log_params(client: "MlflowClient", run_id: str, params: dict[str, str]) -> None:

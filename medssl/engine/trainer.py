@@ -65,7 +65,7 @@ class MethodTrainer(Trainer):
             super().run()
         finally:
             # lets persistent workers and their memory go now; left to the garbage collector it takes 5 s a worker
-            if getattr(self.data_loader, "_iterator", None) is not None:
+            if isinstance(self.data_loader, DataLoader):
                 self.data_loader._iterator = None
 
     def state_dict(self) -> dict[str, Any]:  # type: ignore[override]

@@ -33,7 +33,7 @@ class Encoder(nn.Module):
         first = DoubleConv(in_channels, widths[0], widths[0])
         deeper = [DoubleConv(a, a, b) for a, b in itertools.pairwise(widths)]
         self.blocks = nn.ModuleList([first, *deeper])
-        self.pool = nn.MaxPool3d(POOL)
+        self.pool = nn.MaxPool3d(POOL, ceil_mode=True)  # odd sizes keep their last row and column
 
     def forward(self, x: Tensor) -> list[Tensor]:
         features: list[Tensor] = []

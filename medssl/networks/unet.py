@@ -15,8 +15,9 @@ class MCDropoutUNet3D(nn.Module):
     """Depth-preserving 3D-UNet with channel dropout on the input of every decoder block.
 
     Takes (batch, in_channels, height, width, depth), returns logits (batch, out_channels, height, width, depth).
-    Height and width are halved between levels, depth never; sizes need not be divisible. With the thesis' widths it has
-    9,598,466 parameters for 3 input channels and 2 classes. Dropout follows `train()` and `eval()`; sampling at test
+    Height and width are halved between levels, depth never; sizes need not be divisible, but the coarsest level needs
+    more than one voxel to be normalised. With the thesis' widths it has 9,598,466 parameters for 3 input channels and 2
+    classes. Dropout follows `train()` and `eval()`; sampling at test
     time is asked for with `medssl.networks.mc_dropout(network)`, which switches on the dropout layers only.
     """
 

@@ -14,8 +14,8 @@ from monai.transforms import Compose, EnsureChannelFirst, LoadImaged
 
 from medssl.data import volumes
 from medssl.data.findings import VolumeError
-from medssl.data.volumes import LoadVolumed, VolumeReader, data_error_behind, read_header, read_volume, write_nifti
-from medssl.errors import DataError
+from medssl.data.volumes import LoadVolumed, VolumeReader, read_header, read_volume, write_nifti
+from medssl.errors import DataError, error_behind
 
 TURNED = np.array([[0.0, -2.0, 0.0, 5.0], [1.5, 0.0, 0.0, -7.0], [0.0, 0.0, 3.0, 11.0], [0.0, 0.0, 0.0, 1.0]])
 
@@ -251,8 +251,8 @@ def test_data_error_passes_through_monai_loaders(load):
 def test_data_error_is_found_behind_the_error_of_compose():
     with pytest.raises(RuntimeError) as caught:
         Compose([LoadVolumed("image")])({"image": "none.nii.gz"})
-    assert "none.nii.gz: not found" in str(data_error_behind(caught.value))
-    assert data_error_behind(ValueError("another")) is None
+    assert "none.nii.gz: not found" in str(error_behind(caught.value))
+    assert error_behind(ValueError("another")) is None
 
 
 def test_write_nifti_gives_same_bytes_and_sets_both_forms(tmp_path, ramp):

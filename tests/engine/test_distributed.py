@@ -2,10 +2,13 @@
 
 import json
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from ignite.engine import Events
 
 from medssl.engine import RunFolder, TrainingDiverged, load_tensors, local_device, start_process_group
 from medssl.engine.distributed import is_launched_by_torchrun
@@ -96,6 +99,21 @@ def test_nan_in_one_process_stops_all_at_the_same_step(tmp_path, make_unet_train
     assert facts[0] == facts[1] == json.loads((tmp_path / "run" / "failure.json").read_text())
     assert facts[0]["step"] == 5 and len(facts[0]["cases"]) == 4, "the ids of the global batch"
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "failed"
+
+
+def die_in_mid_run(rank: int, make, path: Path) -> None:
+    trainer = make(path, epochs=4)
+    if rank == 1:
+        trainer.add_event_handler(Events.ITERATION_STARTED(once=5), lambda: os.kill(os.getpid(), signal.SIGKILL))
+    trainer.run()
+
+
+def test_process_that_dies_ends_the_others_with_an_error(tmp_path, make_unet_trainer, run_in_group):
+    started = time.perf_counter()
+    codes = run_in_group(die_in_mid_run, make_unet_trainer, tmp_path / "run")
+    assert codes == [1, -signal.SIGKILL] and time.perf_counter() - started < 60
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "failed"
+    assert load_tensors(tmp_path / "run" / "checkpoints" / "epoch_0001.pt")["step"] == 3
 
 
 def test_batch_that_cannot_be_divided_is_refused(tmp_path, make_unet_trainer, run_in_group):

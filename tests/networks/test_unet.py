@@ -34,6 +34,20 @@ def test_logits_have_the_size_of_the_scan_whether_divisible_or_not(size):
     assert torch.isfinite(logits).all()
 
 
+@pytest.mark.parametrize("size", [(15, 20, 3), (8, 8, 4), (17, 16, 1)])
+def test_five_levels_take_scans_smaller_than_their_pooling(size):
+    network = MCDropoutUNet3D(1, 2, (2, 3, 4, 5, 6)).eval()
+    assert network(torch.randn(1, 1, *size)).shape == (1, 2, *size)
+
+
+def test_last_row_of_an_odd_size_is_seen_at_every_level():
+    scan = torch.zeros(1, 1, 17, 16, 2)
+    features = [MCDropoutUNet3D(1, 2, SMALL).encoder.pool(scan)]
+    scan[:, :, -1] = 1
+    features.append(MCDropoutUNet3D(1, 2, SMALL).encoder.pool(scan))
+    assert not torch.equal(*features)
+
+
 @pytest.mark.parametrize(("channels", "classes"), [(1, 1), (2, 3), (4, 14)])
 def test_any_number_of_channels_and_classes(channels, classes):
     network = MCDropoutUNet3D(channels, classes, SMALL)

@@ -1,0 +1,92 @@
+"""What surrounds a training: where it writes, and what its user reads when it fails."""
+
+import logging
+import sys
+from types import SimpleNamespace
+
+import pytest
+from monai.bundle import ConfigParser
+from torch import nn
+
+from medssl.data import Split, dataset_facts
+from medssl.engine import RunFolder, default_output_dir, explain_errors, finish_run, open_run
+from medssl.engine.tracking import NoTracker
+from medssl.errors import ConfigError, DataError
+
+CASES = [{"id": "a", "patient": "a", "role": "labelled"}, {"id": "b", "patient": "b", "role": "test"}]
+
+
+def refuse(**_) -> None:
+    raise DataError("scan.nii.gz: 2-D. Expected a volume.")
+
+
+@pytest.fixture
+def hook(monkeypatch):
+    """The exception hook that explain_errors installs; everything it changed comes back."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    level = logging.getLogger("ignite").level
+    explain_errors()
+    yield sys.excepthook
+    logging.getLogger("ignite").setLevel(level)
+
+
+def report(hook, error: BaseException) -> None:
+    hook(type(error), error, error.__traceback__)
+
+
+def test_folder_is_named_after_bundle_data_labels_and_seed():
+    assert default_output_dir("mcdropout_unet3d", "phantom", 8, 1) == "runs/mcdropout_unet3d/phantom_8_seed1"
+    assert default_output_dir("gbdl", "kits19", None, 0) == "runs/gbdl/kits19_preset_seed0"
+
+
+@pytest.mark.parametrize("config", [{"_target_": "here", "a": 1}, "$here()"])
+def test_error_of_medssl_within_monais_wrappers_is_one_clear_text(hook, capsys, config):
+    parser = ConfigParser({"bad": config if isinstance(config, str) else {**config, "_target_": refuse}})
+    parser.globals["here"] = refuse
+    with pytest.raises(RuntimeError) as caught:
+        parser.get_parsed_content("bad")
+    report(hook, caught.value)
+    assert capsys.readouterr().err == "DataError: scan.nii.gz: 2-D. Expected a volume.\n"
+
+
+def test_any_other_error_keeps_its_traceback(hook, capsys):
+    with pytest.raises(ZeroDivisionError) as caught:
+        _ = 1 / 0
+    report(hook, caught.value)
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback") and "_ = 1 / 0" in err and "ZeroDivisionError" in err
+
+
+def open_at(path, resume: bool = False, cases=CASES) -> RunFolder:
+    source = SimpleNamespace(facts=dataset_facts("phantom"))
+    pipeline = SimpleNamespace(paper_crop=False)
+    split = Split(cases, {"dataset": "phantom"})
+    return open_run(path, "mcdropout_unet3d", "supervised", source, split, pipeline, nn.Linear(3, 2), 5, resume)
+
+
+def test_opened_run_has_its_facts_and_split(tmp_path):
+    folder = open_at(tmp_path / "run")
+    facts = folder.facts()
+    assert (facts["name"], facts["seed"], facts["parameters"], facts["labelled"]) == ("run", 5, 8, 1)
+    assert facts["split_hash"] == Split(CASES, {}).hash and (tmp_path / "run" / "split.json").is_file()
+    assert facts["status"] == "running" and facts["config"] == {}
+
+
+def test_resume_with_another_split_leaves_the_run_as_it_is(tmp_path):
+    open_at(tmp_path / "run").finish()
+    before = (tmp_path / "run" / "run.json").read_text()
+    others = [{**CASES[0], "id": "c", "patient": "c"}, CASES[1]]
+    with pytest.raises(ConfigError, match=r"split\.json: holds split"):
+        open_at(tmp_path / "run", resume=True, cases=others)
+    assert (tmp_path / "run" / "run.json").read_text() == before
+    assert open_at(tmp_path / "run", resume=True).resumed, "and nobody holds its lock"
+
+
+def test_finished_run_names_its_newest_checkpoint(tmp_path):
+    folder = open_at(tmp_path / "run")
+    (folder.path / "checkpoints").mkdir()
+    for epoch in ("9999", "10000"):
+        (folder.path / "checkpoints" / f"epoch_{epoch}.pt").touch()
+    finish_run(folder, NoTracker())
+    facts = folder.facts()
+    assert facts["status"] == "finished" and facts["checkpoint"] == "checkpoints/epoch_10000.pt"
