@@ -17,7 +17,8 @@ from medssl.errors import ConfigError, DataError
 
 Case = dict[str, Any]
 SUFFIXES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".h5")
-_LABEL_ENDINGS = re.compile(r"(_0000|_seg|_label|_mask|-seg|-label|-mask)$", re.IGNORECASE)
+_LABEL_ENDINGS = re.compile(r"[_-](seg|label|mask)$", re.IGNORECASE)
+_CHANNEL_ENDING = re.compile(r"_0000$")  # nnU-Net's name of the first channel
 _BIDS_SUBJECT = re.compile(r"^(sub-[A-Za-z0-9]+)")
 
 
@@ -68,21 +69,29 @@ def phantom_modality(root: Path) -> str:
 def find_folder(root: Path) -> list[Case]:
     """Any scans: `images/` (or imagesTr, or `root` itself) and labels of the same name in `labels/` (or labelsTr).
 
-    A scan is a NIfTI, NRRD, MetaImage or HDF5 file (datasets `image` and, in the label's file, `label`), or a folder
-    with a DICOM series. A label may be missing: the case is then unlabelled. Who is the same person is said by
-    `patients.csv` (case,patient), by BIDS names (`sub-..`) and by the PatientID of DICOM series. Raises DataError for
-    a label without a scan and for two scans or labels of one name.
+    Without such a folder, `scan_seg.nii.gz` (or _label, _mask) is the label of `scan.nii.gz` beside it. A scan is a
+    NIfTI, NRRD, MetaImage or HDF5 file (datasets `image` and, in the label's file, `label`), or a folder with a DICOM
+    series. A label may be missing: the case is then unlabelled. Who is the same person is said by `patients.csv`
+    (case,patient), by BIDS names (`sub-..`) and by the PatientID of DICOM series. Raises DataError for a label without
+    a scan and for two scans or labels of one name.
     """
     image_dir = _image_folder(root)
     label_dir = next((root / n for n in ("labels", "labelsTr") if (root / n).is_dir()), root / "labels")
+    found = _scans_in(image_dir)
+    if label_dir.is_dir():
+        label_files = _scans_in(label_dir)
+    else:  # `scan_seg.nii.gz` beside `scan.nii.gz`
+        stems = {_stem(path) for path in found}
+        label_files = [p for p in found if _matching_stem(p) != _stem(p) and _matching_stem(p) in stems]
     labels: dict[str, Path] = {}
-    for path in _scans_in(label_dir) if label_dir.is_dir() else []:
+    for path in label_files:
         other = labels.setdefault(_matching_stem(path), path)
         if other != path:
             raise DataError(f"{path}: {other.name} is a label of the same scan. Keep one label a scan in {label_dir}.")
     cases = [
         _case(_stem(path), path, labels.pop(_matching_stem(path), None), patient=_patient_of(path))
-        for path in _scans_in(image_dir)
+        for path in found
+        if path not in label_files
     ]
     _name_patients(root, cases)
     if labels:
@@ -239,7 +248,7 @@ def _stem(path: Path) -> str:
 
 
 def _matching_stem(path: Path) -> str:
-    return _LABEL_ENDINGS.sub("", _stem(path))
+    return _LABEL_ENDINGS.sub("", _CHANNEL_ENDING.sub("", _stem(path)))
 
 
 def _name_patients(root: Path, cases: list[Case]) -> None:

@@ -3,7 +3,7 @@
 from medssl.engine.checkpoint import CheckpointStore, load_tensors, save_tensors
 from medssl.engine.distributed import local_device, start_process_group, stop_process_group
 from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress
-from medssl.engine.run_folder import RunFolder
+from medssl.engine.run_folder import RunFolder, read_facts
 from medssl.engine.seeding import seed_everything
 from medssl.engine.session import check_data, default_output_dir, explain_errors, finish_run, open_run, start_tracking
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged, place
@@ -25,6 +25,7 @@ __all__ = [
     "local_device",
     "open_run",
     "place",
+    "read_facts",
     "save_tensors",
     "seed_everything",
     "segmentation_validator",

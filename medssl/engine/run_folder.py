@@ -39,7 +39,7 @@ class RunFolder:
 
     def facts(self) -> dict[str, Any]:
         """The content of run.json."""
-        return json.loads((self.path / "run.json").read_text())
+        return read_facts(self.path)
 
     def update(self, **facts: Any) -> None:
         """Add or replace facts in run.json."""
@@ -78,6 +78,14 @@ class RunFolder:
 
     def _write(self, facts: dict[str, Any]) -> None:
         write_text_atomically(self.path / "run.json", json.dumps(facts, indent=1, default=str))
+
+
+def read_facts(folder: str | Path) -> dict[str, Any]:
+    """The content of a run's run.json; ConfigError where there is none."""
+    path = Path(folder) / "run.json"
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file. Give the folder of a run with --output_dir.")
+    return json.loads(path.read_text())
 
 
 def _is_record_until(line: str, epoch: int) -> bool:

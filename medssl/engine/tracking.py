@@ -122,7 +122,10 @@ def _one_at_a_time(sqlite_file: Path | None) -> Iterator[None]:
     sqlite_file.parent.mkdir(parents=True, exist_ok=True)
     with sqlite_file.with_name(sqlite_file.name + ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: data loader workers may have inherited the file
 
 
 def _log_params(client: "MlflowClient", run_id: str, params: dict[str, str]) -> None:

@@ -253,3 +253,11 @@ def test_nothing_to_predict_is_an_error(tmp_path):
     (tmp_path / "notes.txt").write_text("no scan")
     with pytest.raises(DataError, match="no scans found"):
         scans_in(tmp_path)
+
+
+def test_label_beside_its_scan_is_a_label_and_no_scan_of_its_own(tmp_path):
+    for name in ("a", "a_seg", "b", "c_mask"):
+        write_nifti(tmp_path / f"{name}.nii.gz", np.arange(8).reshape(2, 2, 2), np.eye(4), np.int16)
+    cases = find_folder(tmp_path)
+    assert [case["id"] for case in cases] == ["a", "b", "c_mask"]  # without a scan `c`, its name is just a name
+    assert cases[0]["label"].endswith("a_seg.nii.gz") and "label" not in cases[1]

@@ -8,7 +8,7 @@ import pytest
 from scipy import ndimage
 
 from medssl.data.phantom import draw_phantom, write_phantoms
-from medssl.data.phantom_appearance import bias_field
+from medssl.data.phantom.appearance import bias_field
 from medssl.errors import ConfigError, DataError
 
 SMALL = (32, 32, 12)

@@ -1,12 +1,16 @@
 """MLflow gets the configuration, tags, losses and files of a run, in SQLite where nothing else is asked for."""
 
+import fcntl
+import os
+import signal
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 
 from medssl.engine import RunFolder, start_tracking
-from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
+from medssl.engine.tracking import MlflowTracker, NoTracker, _one_at_a_time, default_tracking_uri
 
 FACTS = {
     "name": "smoke", "bundle": "mcdropout_unet3d", "git_sha": "abc", "split_hash": "def", "seed": 3,
@@ -107,6 +111,20 @@ def test_tracking_uri_of_the_environment_is_honoured(tmp_path, monkeypatch):
     explicit = start_tracking(RunFolder(tmp_path / "run2", facts={**FACTS, "config": {}}), asked_for)
     explicit.finish()
     assert explicit.tracking_uri == asked_for
+
+
+def test_store_is_free_again_though_a_worker_forked_meanwhile_lives(tmp_path):
+    with _one_at_a_time(tmp_path / "mlflow.db"):
+        worker = os.fork()
+        if worker == 0:
+            time.sleep(30)
+            os._exit(0)
+    try:
+        with (tmp_path / "mlflow.db.lock").open("a") as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.kill(worker, signal.SIGKILL)
+        os.waitpid(worker, 0)
 
 
 def test_tracking_that_is_off_takes_every_call(tmp_path):

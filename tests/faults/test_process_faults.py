@@ -1,6 +1,7 @@
 """F5 and F10 as a user meets them: the exit code and the text of whole commands."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -11,17 +12,18 @@ import pytest
 from medssl.engine import CheckpointStore, RunFolder
 
 
+@pytest.mark.slow
 def test_diverged_training_ends_the_command_with_a_code_and_one_text(bundle_dir, phantom_dir, tmp_path):
     run = tmp_path / "run"
     configs = [str(bundle_dir / "configs" / name) for name in ("train.json", "smoke.json")]
     command = [sys.executable, "-m", "monai.bundle", "run", "training", "--config_file", str(configs)]
     keys = {"dataset_name": "phantom", "dataset_dir": phantom_dir, "output_dir": run, "labelled": 3, "test": 3}
-    keys |= {"bundle_root": bundle_dir, "mlflow": False, "learning_rate": 1e38}  # one step of it breaks all weights
+    keys |= {"bundle_root": bundle_dir, "mlflow": False, "learning_rate": 1e30}  # one step of it breaks all weights
     for key, value in keys.items():
         command += [f"--{key}", str(value)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
     assert done.returncode == 1, done.stderr
-    assert "TrainingDiverged: the loss is nan at step 2 (epoch 1)" in done.stderr
+    assert re.search(r"^TrainingDiverged: the loss is (nan|inf) at step 2 \(epoch 1\)", done.stderr, re.MULTILINE)
     assert "Traceback" not in done.stderr
     failure = json.loads((run / "failure.json").read_text())
     split = json.loads((run / "split.json").read_text())

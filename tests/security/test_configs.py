@@ -71,7 +71,7 @@ HOSTILE = {
     "MONAI's run_cmd": {"x": {"_target_": "monai.utils.run_cmd", "cmd_list": ["id"]}},
     "bare run_cmd": {"x": {"_target_": "run_cmd", "cmd_list": ["id"]}},
     "MONAI's import": {"x": {"_target_": "monai.data.utils.optional_import", "module": "os"}},
-    "MONAI's pickle": {"x": {"_target_": "monai.data.utils.pickle_operations", "is_encode": False}},
+    "MONAI's pickle": {"x": {"_target_": "monai.data.utils.pickle_hashing", "item": "a"}},
     "another bundle": {"x": {"_target_": "monai.bundle.run", "config_file": "b.json"}},
     "a script beside it": {"x": {"_target_": "scripts.evil.main"}},
     "target expression": {"x": {"_target_": "$@model.forward"}},

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from medssl.data.phantom_kidneys import paint_kidneys
-from medssl.data.phantom_organs import paint_organs
-from medssl.data.phantom_shapes import (
+from medssl.data.phantom.kidneys import paint_kidneys
+from medssl.data.phantom.organs import paint_organs
+from medssl.data.phantom.shapes import (
     Canvas,
     Tissue,
     Volume,

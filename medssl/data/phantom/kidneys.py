@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from medssl.data.phantom_shapes import (
+from medssl.data.phantom.shapes import (
     Canvas,
     Tissue,
     Volume,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from medssl.data.phantom_shapes import Tissue, Volume, share_of, smooth_field
+from medssl.data.phantom.shapes import Tissue, Volume, share_of, smooth_field
 
 # Hounsfield values before contrast, and in the arterial, the venous and the excretory phase.
 CT_PHASES = ("native", "arterial", "venous", "excretory")

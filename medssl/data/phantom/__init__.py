@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medssl.data.phantom_anatomy import draw_abdomen
-from medssl.data.phantom_appearance import ct_scan, mr_scan
-from medssl.data.phantom_kidneys import kidney_label
+from medssl.data.phantom.anatomy import draw_abdomen
+from medssl.data.phantom.appearance import ct_scan, mr_scan
+from medssl.data.phantom.kidneys import kidney_label
 from medssl.data.volumes import write_nifti
 from medssl.errors import ConfigError, DataError
 from medssl.files import write_text_atomically

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medssl.data.phantom_shapes import (
+from medssl.data.phantom.shapes import (
     Canvas,
     Tissue,
     Volume,
