@@ -35,6 +35,21 @@ def check_data(
         raise typer.Exit(EXIT_BAD_DATA)
 
 
+@app.command("check-bundle")
+def check_bundle(
+    folder: Annotated[Path, typer.Argument(help="A bundle's folder.")],
+) -> None:
+    """Read a bundle's configs without running them; list what could do harm. The exit code is not 0 if there is any."""
+    from medssl.security import check_bundle as findings_of
+
+    findings = findings_of(folder)
+    for finding in findings:
+        console.print(finding, highlight=False, markup=False)
+    console.print(f"{len(findings)} findings in {folder}.")
+    if findings:
+        raise typer.Exit(EXIT_BAD_DATA)
+
+
 @app.command()
 def phantom(
     folder: Annotated[Path, typer.Argument(help="Where the scans are written.")],

@@ -21,5 +21,5 @@ def error_behind(error: BaseException) -> MedsslError | None:
     """The medssl error that MONAI or Ignite wrapped into `error`, `error` itself if it is one, or None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, MedsslError):
-        cause = cause.__cause__ or cause.__context__
+        cause = cause.__cause__
     return cause

@@ -78,7 +78,6 @@ class MethodTrainer(Trainer):
             "optimizer": self.optimizer.state_dict(),
             "scheduler": scheduler,
             "scaler": self.grad_scaler.state_dict(),
-            "best_metric": float(self.state.best_metric),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # type: ignore[override]
@@ -95,7 +94,6 @@ class MethodTrainer(Trainer):
                 "Resume with the overlays and keys that the run was started with."
             ) from error
         self.state.epoch, self.state.iteration = state["epoch"], state["step"]
-        self.state.best_metric = state["best_metric"]
 
     def _begin_epoch(self) -> None:
         seed_everything(self.seed, "epoch", self.state.epoch, idist.get_rank())

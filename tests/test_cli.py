@@ -1,0 +1,72 @@
+"""The command line: tables, exit codes and one clear sentence for every mistake."""
+
+import shutil
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from medssl import cli
+
+
+@pytest.fixture
+def run():
+    return lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def test_check_data_is_silent_about_good_data_and_ends_with_0(run, phantom_dir):
+    result = run("check-data", phantom_dir, "--dataset", "phantom")
+    assert result.exit_code == 0 and "12 scans, 12 with a label, 0 findings" in result.stdout
+
+
+def test_check_data_lists_findings_and_ends_with_1(run, phantom_dir, tmp_path):
+    shutil.copytree(phantom_dir / "images", tmp_path / "data" / "images")
+    (tmp_path / "data" / "images" / "phantom_004.nii.gz").write_bytes(b"")
+    result = run("check-data", tmp_path / "data")
+    assert result.exit_code == 1 and "phantom_004" in result.stdout and "1 findings" in result.stdout
+
+
+def test_check_bundle_accepts_ours_and_refuses_a_hostile_one(run, bundle_dir, tmp_path):
+    assert run("check-bundle", bundle_dir).exit_code == 0
+    shutil.copytree(bundle_dir, tmp_path / "bundle")
+    (tmp_path / "bundle" / "configs" / "evil.json").write_text('{"x": {"_target_": "os.system", "command": "id"}}')
+    result = run("check-bundle", tmp_path / "bundle")
+    assert result.exit_code == 1 and "os.system" in result.stdout
+
+
+def test_phantom_writes_the_asked_number(run, tmp_path):
+    result = run("phantom", tmp_path / "p", "--count", 2, "--modality", "mr")
+    assert result.exit_code == 0 and len(list((tmp_path / "p" / "images").iterdir())) == 2
+
+
+def test_report_prints_the_table_and_the_path(run, trained_run):
+    result = run("report", trained_run)
+    assert result.exit_code == 0 and "Dice" in result.stdout and (trained_run / "report.html").is_file()
+
+
+def test_several_runs_are_compared(run, trained_run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(trained_run, other)
+    facts = (other / "run.json").read_text().replace('"seed": 0', '"seed": 1')
+    (other / "run.json").write_text(facts)
+    result = run("report", trained_run, other, "--output", tmp_path / "both.html")
+    assert result.exit_code == 0 and (tmp_path / "both.html").is_file() and "supervised" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["check-data", "no/such/folder"], "no/such/folder"),
+        (["check-data", ".", "--dataset", "kidneys"], "Known: folder"),
+        (["report", "no/such/run"], "no/such/run"),
+        (["predict", "a.nii.gz", "out", "--bundle", "no/such/bundle"], "no/such/bundle"),
+        (["sweep", "bundles/x", "--output", "o", "--labelled", "four"], "'four': expected whole numbers"),
+        (["sweep", "bundles/x", "--output", "o", "--labelled", "4", "--dataset_name"], "--key value pairs"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_exit_code_1(monkeypatch, capsys, arguments, part):
+    monkeypatch.setattr(sys, "argv", ["medssl", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    message = capsys.readouterr().err
+    assert caught.value.code == 1 and part in message and "Traceback" not in message
