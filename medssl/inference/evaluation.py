@@ -37,7 +37,7 @@ class Evaluation:
     predictor: Predictor
     cases: Sequence[dict[str, Any]]
     output_dir: str | Path
-    pavpu_window: int = 8
+    pavpu_window: int = 4
     pavpu_threshold_bits: float = 0.4
     settings: dict[str, Any] = field(default_factory=dict)
 

@@ -1,5 +1,18 @@
 """Losses of the thesis."""
 
+from medssl.losses.gaussian import (
+    RankOneGaussians,
+    independent_components_kl,
+    product_of_gaussians,
+    product_of_gaussians_kl,
+)
 from medssl.losses.segmentation import DiceCE, soft_dice_loss
 
-__all__ = ["DiceCE", "soft_dice_loss"]
+__all__ = [
+    "DiceCE",
+    "RankOneGaussians",
+    "independent_components_kl",
+    "product_of_gaussians",
+    "product_of_gaussians_kl",
+    "soft_dice_loss",
+]

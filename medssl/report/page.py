@@ -138,7 +138,7 @@ REPORT = """{% extends "base" %}
 <h2>Accuracy</h2>
 {% if accuracy %}
 <p class="lead">Mean ± sample standard deviation over cases. A case is missed where the label has a structure and the
-prediction has nothing: it counts in Dice and Jaccard, but has no distance, so n is given where it is smaller.</p>
+prediction has nothing: it counts with Dice 0 and with the diagonal of the scan as its distance.</p>
 {{ parts.grid(accuracy) }}
 {{ parts.picture(strip, "Dice of every case") }}
 {% else %}

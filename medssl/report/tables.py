@@ -47,8 +47,8 @@ class Stat:
 class SummaryRow:
     """One structure of a run, or 'mean' of its structures.
 
-    missed: cases whose prediction is empty though the label is not; they count in Dice and Jaccard but have no
-    distance, which is why every metric carries its own n.
+    missed: cases whose prediction is empty though the label is not; they count with Dice 0 and the diagonal of the
+    scan as distance. Every metric carries its own n, as tables from elsewhere may lack values.
     """
 
     structure: str

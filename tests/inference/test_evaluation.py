@@ -30,7 +30,7 @@ def test_table_agrees_with_the_stored_predictions(trained_run):
 def test_settings_say_how_it_was_evaluated(trained_run):
     settings = json.loads((trained_run / "evaluation" / "settings.json").read_text())
     assert settings["samples"] == 2 and settings["stride"] == [32, 32, 16] and settings["n_cases"] == 3
-    assert settings["pavpu_window"] == 8 and settings["pavpu_threshold_bits"] == 0.4
+    assert settings["pavpu_window"] == 4 and settings["pavpu_threshold_bits"] == 0.4
 
 
 def test_contradicting_means_are_refused():
