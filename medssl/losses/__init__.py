@@ -1,6 +1,7 @@
 """Losses of the thesis."""
 
 from medssl.losses.gaussian import (
+    IndependentGaussians,
     RankOneGaussians,
     independent_components_kl,
     product_of_gaussians,
@@ -10,6 +11,7 @@ from medssl.losses.segmentation import DiceCE, soft_dice_loss
 
 __all__ = [
     "DiceCE",
+    "IndependentGaussians",
     "RankOneGaussians",
     "independent_components_kl",
     "product_of_gaussians",

@@ -49,6 +49,30 @@ def independent_components_kl(means: Tensor, variances: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
+class IndependentGaussians:
+    """n Gaussians with independent components (IC-LRL): mean and variance (..., n, D)."""
+
+    mean: Tensor
+    variance: Tensor
+
+    def sample(self, noise: Tensor | None = None) -> Tensor:
+        """One draw of every Gaussian, (..., n, D), reparameterised."""
+        return self.mean + self.variance.sqrt() * (torch.randn_like(self.mean) if noise is None else noise)
+
+    def trace(self) -> Tensor:
+        """Trace of every covariance, (..., n)."""
+        return self.variance.sum(-1)
+
+    def sum_kl(self) -> Tensor:
+        """Sum over the slices of KL(N(mu_i, Sigma_i) || N(0, I)), (...)."""
+        return 0.5 * (self.variance + self.mean.square() - 1 - self.variance.log()).sum((-1, -2))
+
+    def product_kl(self) -> Tensor:
+        """KL of the product of the slices' Gaussians from N(0, I), (...)."""
+        return independent_components_kl(self.mean, self.variance)
+
+
+@dataclass(frozen=True)
 class RankOneGaussians:
     """n Gaussians whose covariance is a rank-one matrix of `v` plus a multiple of the identity.
 

@@ -2,6 +2,7 @@
 
 import itertools
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,13 +26,14 @@ class DoubleConv(nn.Sequential):
 class Encoder(nn.Module):
     """Features of every resolution, finest first; depth is kept.
 
-    The first block maps `in_channels` to `widths[0]`, each later one pools in-plane and widens.
+    The first block maps `in_channels` to `widths[0]`, each later one pools in-plane and widens: in its first
+    convolution if `widen_first`, else in its second.
     """
 
-    def __init__(self, in_channels: int, widths: tuple[int, ...]) -> None:
+    def __init__(self, in_channels: int, widths: tuple[int, ...], widen_first: bool = False) -> None:
         super().__init__()
         first = DoubleConv(in_channels, widths[0], widths[0])
-        deeper = [DoubleConv(a, a, b) for a, b in itertools.pairwise(widths)]
+        deeper = [DoubleConv(a, b if widen_first else a, b) for a, b in itertools.pairwise(widths)]
         self.blocks = nn.ModuleList([first, *deeper])
         self.pool = nn.MaxPool3d(POOL, ceil_mode=True)  # odd sizes keep their last row and column
 
@@ -41,6 +43,28 @@ class Encoder(nn.Module):
             x = block(x if level == 0 else self.pool(x))
             features.append(x)
         return features
+
+
+class Decoder(nn.Module):
+    """From the coarsest map back to full resolution: upsampled, joined with the encoder's features, convolved.
+
+    `bottom_channels` is the width of the coarsest map, `widths` those of the encoder, finest first. Returns `widths[0]`
+    channels. `dropout` drops whole channels of every block's input.
+    """
+
+    def __init__(self, bottom_channels: int, widths: tuple[int, ...], dropout: float = 0.0) -> None:
+        super().__init__()
+        skips = widths[-2::-1]
+        below = (bottom_channels, *skips[:-1])
+        self.blocks = nn.ModuleList(DoubleConv(b + skip, skip, skip) for b, skip in zip(below, skips, strict=True))
+        self.dropout = nn.Dropout3d(dropout)
+
+    def forward(self, bottom: Tensor, features: list[Tensor]) -> Tensor:
+        x = bottom
+        for level, block in enumerate(self.blocks):  # in a form that TorchScript exports
+            skip = features[-2 - level]
+            x = block(self.dropout(torch.cat([upsample_to(x, skip), skip], dim=1)))
+        return x
 
 
 def upsample_to(x: Tensor, reference: Tensor) -> Tensor:

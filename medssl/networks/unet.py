@@ -1,12 +1,10 @@
 """The regular 3D-UNet with MC dropout of the thesis (section 3.3.2 and appendix A)."""
 
-import itertools
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
-from medssl.networks.blocks import DoubleConv, Encoder, initialise, upsample_to
+from medssl.networks.blocks import Decoder, Encoder, initialise
 
 THESIS_WIDTHS = (32, 64, 96, 192, 384)
 
@@ -17,8 +15,8 @@ class MCDropoutUNet3D(nn.Module):
     Takes (batch, in_channels, height, width, depth), returns logits (batch, out_channels, height, width, depth).
     Height and width are halved between levels, depth never; sizes need not be divisible, but the coarsest level needs
     more than one voxel to be normalised. With the thesis' widths it has 9,598,466 parameters for 3 input channels and 2
-    classes. Dropout follows `train()` and `eval()`; sampling at test
-    time is asked for with `medssl.networks.mc_dropout(network)`, which switches on the dropout layers only.
+    classes. Dropout follows `train()` and `eval()`; sampling at test time is asked for with
+    `medssl.networks.mc_dropout(network)`, which switches on the dropout layers only.
     """
 
     def __init__(
@@ -39,11 +37,7 @@ class MCDropoutUNet3D(nn.Module):
             "dropout": dropout,
         }
         self.encoder = Encoder(in_channels, widths)
-        self.dropout = nn.Dropout3d(dropout)
-        coarse_to_fine = widths[::-1]
-        self.decoder = nn.ModuleList(
-            DoubleConv(coarse + fine, fine, fine) for coarse, fine in itertools.pairwise(coarse_to_fine)
-        )
+        self.decoder = Decoder(widths[-1], widths, dropout)
         self.classifier = nn.Conv3d(widths[0], out_channels, 1)
         initialise(self)
 
@@ -53,11 +47,7 @@ class MCDropoutUNet3D(nn.Module):
 
     def decode(self, features: list[Tensor]) -> Tensor:
         """Logits from encoder features: the part with dropout, drawn anew at each call in sampling mode."""
-        x = features[-1]
-        for level, block in enumerate(self.decoder):  # in a form that TorchScript exports
-            skip = features[-2 - level]
-            x = block(self.dropout(torch.cat([upsample_to(x, skip), skip], dim=1)))
-        return self.classifier(x)
+        return self.classifier(self.decoder(features[-1], features))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.decode(self.encode(x))

@@ -62,7 +62,7 @@ def test_depth_is_never_pooled():
 def test_slices_stay_slices():
     """With convolutions that look at their own slice only and no norm, a change of one slice stays in it."""
     network = MCDropoutUNet3D(1, 2, SMALL, dropout=0.0).eval()
-    for block in [*network.encoder.blocks, *network.decoder]:
+    for block in [*network.encoder.blocks, *network.decoder.blocks]:
         for index, layer in enumerate(block):
             if isinstance(layer, nn.Conv3d):
                 layer.weight.data[..., [0, 2]] = 0
@@ -95,7 +95,7 @@ def test_dropout_is_in_the_decoder_only():
 def test_dropout_falls_on_whole_channels_of_every_decoder_block():
     network = MCDropoutUNet3D(1, 2, SMALL, dropout=0.5).train()
     inputs: list[torch.Tensor] = []
-    for block in network.decoder:
+    for block in network.decoder.blocks:
         block.register_forward_pre_hook(lambda _, args: inputs.append(args[0].detach()))
     network(torch.rand(4, 1, 16, 16, 4) + 1)
     assert len(inputs) == len(SMALL) - 1
@@ -135,7 +135,7 @@ def test_arguments_rebuild_the_network():
     again = MCDropoutUNet3D(**network.arguments)
     again.load_state_dict(network.state_dict())
     assert again.arguments == network.arguments
-    assert again.dropout.p == 0.1
+    assert again.decoder.dropout.p == 0.1
     scan = torch.randn(1, 2, 8, 8, 2)
     with torch.no_grad():
         assert torch.equal(again.eval()(scan), network.eval()(scan))

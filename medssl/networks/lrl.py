@@ -1,0 +1,129 @@
+"""Latent representation learning (LRL), the generative network of GBDL (thesis, section 3.3 and appendix A)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from medssl.losses.gaussian import CovarianceForm, IndependentGaussians, RankOneGaussians
+from medssl.networks.blocks import Decoder, Encoder, initialise
+from medssl.networks.latent import SliceToVector, VectorToSlice, bounded
+
+LatentKind = Literal["slices", "volume", "independent"]
+LRL_WIDTHS = (64, 128, 256, 512, 512)
+
+
+@dataclass(frozen=True)
+class LRLOutput:
+    """What one pass gives: label logits, latent Gaussians, and the reconstruction (None if that path is left out)."""
+
+    logits: Tensor
+    latent: RankOneGaussians | IndependentGaussians
+    reconstruction: Tensor | None
+
+
+class LRL(nn.Module):
+    """Encoder X and encoder 2, latent Gaussians of the slices, a reconstruction decoder and a label decoder.
+
+    Takes (B, in_channels, height, width, depth) with height and width as in `patch_size`; depth is free. The latent z
+    of every slice comes from encoder X; the label decoder gets encoder 2's features joined with the map of z.
+
+    Options, the thesis' first: covariance "thesis" or "released" with its c; latent "slices", one Gaussian for the
+    whole "volume", or "independent" components (IC-LRL); shared_head: mean and v share their convolution (released);
+    label_bottleneck: encoder 2's features pass a 256-d bottleneck (released); last_kernel 3 or 1 (released);
+    with_reconstruction False removes that path; shared_encoder uses one encoder for both; with_z False leaves z out of
+    the label branch; v_bound limits the length of v.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 1,
+        out_channels: int = 2,
+        patch_size: Sequence[int] = (128, 128, 32),
+        widths: Sequence[int] = LRL_WIDTHS,
+        latent_dim: int = 256,
+        c: float = 1.0,
+        covariance: CovarianceForm = "thesis",
+        latent: LatentKind = "slices",
+        v_bound: float | None = None,
+        shared_head: bool = False,
+        label_bottleneck: bool = False,
+        last_kernel: int = 3,
+        with_reconstruction: bool = True,
+        shared_encoder: bool = False,
+        with_z: bool = True,
+    ) -> None:
+        super().__init__()
+        widths = tuple(widths)
+        if latent not in ("slices", "volume", "independent"):
+            raise ValueError(f"latent '{latent}' is unknown: slices, volume or independent")
+        self.c, self.covariance, self.latent_kind, self.v_bound = c, covariance, latent, v_bound
+        self.with_z = with_z
+        coarse = _coarsest(patch_size, len(widths))
+        bottom = widths[-1]
+        self.image_encoder = Encoder(in_channels, widths, widen_first=True)
+        self.label_encoder = self.image_encoder if shared_encoder else Encoder(in_channels, widths, widen_first=True)
+        self.to_mean = SliceToVector(bottom, coarse, latent_dim)
+        self.to_v = SliceToVector(bottom, coarse, latent_dim, self.to_mean.shrink if shared_head else None)
+        self.to_map = VectorToSlice(bottom, coarse, latent_dim)
+        self.label_bottleneck: nn.Module = nn.Identity()
+        if label_bottleneck:
+            self.label_bottleneck = nn.Sequential(
+                SliceToVector(bottom, coarse, latent_dim), VectorToSlice(bottom, coarse, latent_dim)
+            )
+        self.label_decoder = Decoder(2 * bottom if with_z else bottom, widths)
+        self.classifier = nn.Conv3d(widths[0], out_channels, last_kernel, padding=last_kernel // 2)
+        self.image_decoder = Decoder(bottom, widths) if with_reconstruction else None
+        self.painter = nn.Conv3d(widths[0], in_channels, 3, padding=1) if with_reconstruction else None
+        initialise(self)
+
+    def forward(self, x: Tensor) -> LRLOutput:
+        image_features = self.image_encoder(x)
+        latent = self.latent_of(image_features[-1])
+        z_map = self.map_of(latent.sample(), x.shape[-1])
+        label_features = image_features if self.label_encoder is self.image_encoder else self.label_encoder(x)
+        reconstruction = None
+        if self.image_decoder is not None and self.painter is not None:
+            reconstruction = torch.tanh(self.painter(self.image_decoder(z_map, image_features)))
+        return LRLOutput(self.label_logits(label_features, z_map), latent, reconstruction)
+
+    def latent_of(self, bottom: Tensor) -> RankOneGaussians | IndependentGaussians:
+        """The posterior Q(Z | X) of every slice, or of the mean slice for "volume", from encoder X's coarsest map."""
+        if self.latent_kind == "volume":
+            bottom = bottom.mean(-1, keepdim=True)
+        mean, v = self.to_mean(bottom), bounded(self.to_v(bottom), self.v_bound)
+        if self.latent_kind == "independent":
+            return IndependentGaussians(mean, v.square() + self.c)
+        return RankOneGaussians(mean, v, self.c, self.covariance)
+
+    def map_of(self, z: Tensor, depth: int) -> Tensor:
+        """Z as feature maps of `depth` slices; one z for the whole volume is given to each of them."""
+        return self.to_map(z.expand(-1, depth, -1) if self.latent_kind == "volume" else z)
+
+    def label_logits(self, label_features: list[Tensor], z_map: Tensor) -> Tensor:
+        """Logits (B, out_channels, ...) from encoder 2's features and the map of z."""
+        bottom = self.label_bottleneck(label_features[-1])
+        joined = torch.cat([bottom, z_map], dim=1) if self.with_z else bottom
+        return self.classifier(self.label_decoder(joined, label_features))
+
+    @torch.no_grad()
+    def pseudo_label_samples(self, x: Tensor, samples: int) -> Tensor:
+        """`samples` draws of label probabilities, (samples, B, C, ...), for pseudo-labels; encoders run once."""
+        image_features = self.image_encoder(x)
+        label_features = image_features if self.label_encoder is self.image_encoder else self.label_encoder(x)
+        latent = self.latent_of(image_features[-1])
+        draws = [
+            torch.softmax(self.label_logits(label_features, self.map_of(latent.sample(), x.shape[-1])), dim=1)
+            for _ in range(samples if self.with_z else 1)
+        ]
+        return torch.stack(draws).expand(samples, *draws[0].shape)
+
+
+def _coarsest(patch_size: Sequence[int], levels: int) -> tuple[int, int]:
+    """Height and width of the coarsest map: halved (rounded up) once between two levels."""
+    height, width = int(patch_size[0]), int(patch_size[1])
+    for _ in range(levels - 1):
+        height, width = (height + 1) // 2, (width + 1) // 2
+    return height, width

@@ -1,0 +1,120 @@
+"""LRL: parameter counts, slices that stay slices, and every variant of the thesis and of the released code."""
+
+import pytest
+import torch
+
+from medssl.losses import IndependentGaussians, RankOneGaussians
+from medssl.networks import LRL
+from medssl.networks.latent import FlattenSlices, VectorToSlice, bounded
+
+SMALL = {"patch_size": (32, 48, 8), "widths": (4, 8, 16), "latent_dim": 6}
+
+
+def count(network):
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+@pytest.fixture
+def image():
+    return torch.rand(2, 1, 32, 48, 5, generator=torch.Generator().manual_seed(0))
+
+
+def test_released_variant_has_the_released_number_of_parameters_without_its_unused_layer():
+    with torch.device("meta"):
+        released = LRL(3, 2, shared_head=True, label_bottleneck=True, last_kernel=1)
+    assert count(released) == 146_591_557 - 2_097_408
+
+
+def test_thesis_variant_has_its_own_head_convolutions_and_no_label_bottleneck():
+    with torch.device("meta"):
+        thesis, shared = LRL(3, 2), LRL(3, 2, shared_head=True)
+    assert count(thesis) == 137_934_917
+    assert count(thesis) - count(shared) == 512 * 512 * 9 + 512
+
+
+def test_flattened_slices_come_back_in_place():
+    maps = torch.arange(2 * 8 * 3 * 2 * 4).reshape(2, 8, 3, 2, 4).float()
+    back = VectorToSlice(8, (6, 4), 5).unflatten(FlattenSlices()(maps))
+    assert torch.equal(back, maps)
+
+
+def test_a_change_of_one_slices_latent_changes_that_slices_map_only():
+    to_map = VectorToSlice(8, (6, 4), 5)
+    z = torch.randn(1, 4, 5)
+    changed = z.clone()
+    changed[:, 2] += 1
+    difference = (to_map(changed) - to_map(z)).abs().amax((0, 1, 2, 3))
+    assert (difference > 0).tolist() == [False, False, True, False]
+
+
+def test_each_slice_has_its_own_latent():
+    network = LRL(1, 2, **SMALL)
+    bottom = torch.randn(1, 16, 8, 12, 5)
+    changed = bottom.clone()
+    changed[..., 3] += 1
+    moved = (network.latent_of(changed).mean - network.latent_of(bottom).mean).abs().amax((0, 2))
+    assert (moved > 0).tolist() == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"latent": "volume"},
+        {"latent": "independent"},
+        {"covariance": "released", "c": 10.0},
+        {"with_reconstruction": False},
+        {"shared_encoder": True},
+        {"with_z": False},
+        {"label_bottleneck": True},
+        {"shared_head": True},
+        {"last_kernel": 1},
+        {"v_bound": 1.0},
+    ],
+    ids=str,
+)
+def test_every_variant_gives_labels_latents_and_a_reconstruction_and_learns(options, image):
+    network = LRL(1, 3, **SMALL, **options)
+    output = network(image)
+    assert output.logits.shape == (2, 3, 32, 48, 5)
+    slices = 1 if options.get("latent") == "volume" else 5
+    assert output.latent.mean.shape == (2, slices, 6)
+    kinds = {"independent": IndependentGaussians}
+    assert isinstance(output.latent, kinds.get(options.get("latent"), RankOneGaussians))
+    loss = output.logits.square().mean() + output.latent.product_kl().mean()
+    if options.get("with_reconstruction", True):
+        assert output.reconstruction.shape == image.shape and output.reconstruction.abs().max() <= 1
+        loss = loss + output.reconstruction.square().mean()
+    else:
+        assert output.reconstruction is None
+    loss.backward()
+    silent = {name for name, p in network.named_parameters() if p.grad is None}
+    expected = {n for n in silent if n.startswith("to_map")} if not options.get("with_reconstruction", True) else set()
+    assert silent == expected
+
+
+def test_label_branch_sees_z_unless_it_is_left_out(image):
+    for with_z in (True, False):
+        torch.manual_seed(0)
+        network = LRL(1, 2, **SMALL, with_z=with_z).eval()
+        samples = network.pseudo_label_samples(image, 3)
+        assert samples.shape == (3, 2, 2, 32, 48, 5)
+        assert torch.allclose(samples.sum(2), torch.ones(3, 2, 32, 48, 5), atol=1e-5)
+        assert torch.equal(samples[0], samples[1]) is not with_z
+
+
+def test_one_latent_of_the_volume_is_given_to_every_slice(image):
+    network = LRL(1, 2, **SMALL, latent="volume")
+    maps = network.map_of(network.latent_of(torch.randn(1, 16, 8, 12, 5)).sample(), 5)
+    assert maps.shape[-1] == 5 and torch.allclose(maps[..., :1].expand_as(maps), maps, atol=1e-6)
+
+
+def test_bound_limits_the_length_of_v():
+    v = 100 * torch.randn(3, 4, 16)
+    assert bounded(v, 0.5).norm(dim=-1).max() <= 0.5 + 1e-6
+    assert bounded(v, None) is v
+
+
+def test_unknown_latent_is_refused():
+    with pytest.raises(ValueError, match="slices, volume or independent"):
+        LRL(1, 2, **SMALL, latent="voxels")
