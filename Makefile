@@ -14,6 +14,7 @@ setup: $(STAMP)
 
 # uv installs in a fraction of pip's time; where it cannot be had, pip does the same work.
 $(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] < (3, 11))" || { echo "medssl needs Python 3.11: make PYTHON=python3.11"; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check uv || echo "uv is not available: using pip"
 	if $(PY) -m uv --version >/dev/null 2>&1; \
@@ -24,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(PY) -m monai.bundle run training \
 	    --config_file "['$(BUNDLE)/configs/train.json','$(BUNDLE)/configs/bench.json']" \
-	    --dataset_name phantom --dataset_dir $(DEMO)/phantom --labelled 8 --output_dir $(DEMO)
+	    --dataset_name phantom --dataset_dir $(DEMO)/phantom --labelled 8 --output_dir $(DEMO) --resume true
 	$(PY) -m medssl report $(DEMO)
 
 lint: setup

@@ -1,6 +1,7 @@
 """Runs every benchmark beside this file and prints one table: claim, peer, ratio. `make bench`.
 
-A benchmark is a module with `measure() -> list[Row]`; both sides run in the same process, one after the other.
+A benchmark is a module whose `measure()` yields (claim, peer, our CPU seconds, the peer's); both sides run in the same
+process, one after the other.
 """
 
 import importlib.util

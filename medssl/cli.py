@@ -73,6 +73,7 @@ def predict(
     shard: Annotated[
         str, typer.Option(help="i/n: this process takes every n-th scan, starting with the i-th.")
     ] = "1/1",
+    stride: Annotated[str, typer.Option(help="Of the windows, e.g. 32,32,16: larger is faster.")] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
 ) -> None:
     """Segment scans and map the uncertainty; finished scans are skipped. Exit code 3 if any failed (failures.json)."""
@@ -82,7 +83,8 @@ def predict(
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("medssl").setLevel(logging.INFO)
-    predictor = load_predictor(bundle, samples=samples, device=str(local_device()))
+    steps = _numbers(stride) if stride else None
+    predictor = load_predictor(bundle, samples=samples, stride=steps, device=str(local_device()))
     engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"
@@ -100,6 +102,7 @@ def report(
 ) -> None:
     """Write RUN/report.html and print its table; with several runs, a page and a table that compare them."""
     from medssl.report import (
+        PAPER_CROP_NOTICE,
         compare_runs,
         comparison_table,
         load_run,
@@ -111,9 +114,13 @@ def report(
 
     if len(runs) == 1:
         run = load_run(runs[0])
+        if run.paper_crop:
+            console.print(PAPER_CROP_NOTICE)
         console.print(summary_table(summarise(run.per_case)))
         console.print(f"report: {write_report(runs[0])}")
     else:
+        if any(load_run(folder).paper_crop for folder in runs):
+            console.print(PAPER_CROP_NOTICE)
         console.print(comparison_table(compare_runs([load_run(folder) for folder in runs])))
         console.print(f"report: {write_comparison(runs, output)}")
 
@@ -150,6 +157,9 @@ def ui(
     from medssl.engine.tracking import default_tracking_uri
 
     store = default_tracking_uri(runs_dir)
+    if store.startswith("http"):
+        console.print(f"MLFLOW_TRACKING_URI names a server: open {store}")
+        return
     console.print(f"MLflow on http://127.0.0.1:{port} (Ctrl-C ends it)")
     command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store, "--host", "127.0.0.1"]
     raise typer.Exit(subprocess.run([*command, "--port", str(port)], check=False).returncode)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medssl.errors import ConfigError
+from medssl.files import write_text_atomically
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Sweep:
 
         A training that fails does not stop the others; ConfigError names those that failed and where their log is.
         """
+        for training in self.trainings():
+            self._remember(training)
         waiting = [training for training in self.trainings() if not training.is_finished]
         with ThreadPoolExecutor(jobs) as pool:
             codes = list(pool.map(lambda training: self._train(training, jobs), waiting))
@@ -62,6 +65,14 @@ class Sweep:
             logs = ", ".join(str(folder / "training.log") for folder in failed)
             raise ConfigError(f"{len(failed)} of {len(codes)} trainings failed; see {logs}. Run the command again.")
         return [training.folder for training in self.trainings()]
+
+    def _remember(self, training: Training) -> None:
+        """Note what the cell is trained with; ConfigError if an earlier sweep trained it with something else."""
+        note = training.folder / "sweep.json"
+        asked = json.dumps({"overlays": list(self.overlays), "keys": training.keys}, indent=1, sort_keys=True)
+        if note.is_file() and note.read_text() != asked:
+            raise ConfigError(f"{note}: this run was swept with other keys. Use another --output for this sweep.")
+        write_text_atomically(note, asked)
 
     def command(self, training: Training) -> list[str]:
         """The training's command line."""

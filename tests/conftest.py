@@ -47,6 +47,7 @@ def train_smoke(phantom_dir: Path):
             "validation": 2,
             "test": 3,
             "output_dir": str(output_dir),
+            "runs_dir": str(output_dir.parent),
             "mlflow": False,
             **overrides,
         }

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,12 @@ def test_finished_runs_are_not_trained_again(grid, started):
     grid.run()
     started[0].clear()
     assert len(grid.run(jobs=2)) == 4 and started[0] == []
+
+
+def test_other_keys_for_the_same_folder_are_refused(grid, started):
+    grid.run()
+    with pytest.raises(ConfigError, match="other keys"):
+        replace(grid, overlays=("smoke",)).run()
 
 
 def test_a_failure_is_named_and_only_that_cell_is_left(grid, started):

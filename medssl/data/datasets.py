@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from medssl.data import layouts
+from medssl.data.phantom import write_phantoms
 from medssl.errors import ConfigError, DataError
 
 Case = dict[str, Any]
@@ -168,7 +169,9 @@ def open_dataset(
     facts, root = dataset_facts(name), Path(dataset_dir).expanduser()
     if download:
         layouts.download_decathlon(facts.msd_task, root)
-    if not root.is_dir() and name != "phantom":
+    if name == "phantom" and not (root / "phantom.json").is_file():
+        write_phantoms(root)
+    if not root.is_dir():
         raise DataError(f"{root}: no such folder. Give the folder of the {name} data set with --dataset_dir.")
     cases = facts.find(root)
     facts = _complete(facts, cases, root)

@@ -1,6 +1,7 @@
 """How each data set lies on disk: functions that list the cases below a folder."""
 
 import csv
+import hashlib
 import json
 import re
 from collections import Counter
@@ -53,11 +54,9 @@ def find_decathlon(root: Path) -> list[Case]:
 
 
 def find_phantoms(root: Path) -> list[Case]:
-    """The phantom scans in `root`, made first if the folder is not there."""
+    """The phantom scans in `root`."""
     if not (root / "phantom.json").is_file():
-        from medssl.data.phantom import write_phantoms  # noqa: PLC0415  (only this data set needs the generator)
-
-        write_phantoms(root)
+        raise DataError(f"{root}: no phantom scans. Make them with 'medssl phantom {root}'.")
     return find_folder(root)
 
 
@@ -75,6 +74,10 @@ def find_folder(root: Path) -> list[Case]:
     (case,patient), by BIDS names (`sub-..`) and by the PatientID of DICOM series. Raises DataError for a label without
     a scan and for two scans or labels of one name.
     """
+    if not root.is_dir():
+        raise DataError(f"{root}: no such folder. Give a folder with images/ and, for training, labels/.")
+    if _is_series(root):
+        return [_case(root.name, root, None, patient=_patient_of(root))]
     image_dir = _image_folder(root)
     label_dir = next((root / n for n in ("labels", "labelsTr") if (root / n).is_dir()), root / "labels")
     found = _scans_in(image_dir)
@@ -265,4 +268,5 @@ def _name_patients(root: Path, cases: list[Case]) -> None:
             "Expected a heading and lines 'case,patient' with the scans' names."
         )
     for case in cases:
-        case["patient"] = patients.get(case["id"], case["patient"])
+        if case["id"] in patients:  # only a digest goes on: the table may hold names
+            case["patient"] = hashlib.sha256(patients[case["id"]].encode()).hexdigest()[:12]

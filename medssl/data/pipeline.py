@@ -15,6 +15,7 @@ from medssl.data.regions import BodyRegion, LabelRegion
 from medssl.data.volumes import LoadVolumed
 from medssl.errors import DataError
 
+PAPER_SLICE_MARGIN = 8  # slices kept above and below the label with paper_crop
 BACKGROUND = -1.0  # air, the lower end of the window, after scaling to [-1, 1]
 
 
@@ -47,7 +48,9 @@ class Pipeline:
     def preprocessing(self, with_label: bool = True, training: bool = False) -> mt.Compose:
         """Case dict to scaled tensors on the network's grid: `image` in [-1, 1] and, if asked for, `label` classes.
 
-        Outside of training the image keeps its history, so that predictions can be inverted to the scan's own grid.
+        In training the slices are cropped to the region: around the structures of a labelled case, around the body of
+        an unlabelled one. Outside of training whole slices are kept, with their history, so that predictions can be
+        inverted to the scan's own grid. Only paper_crop lets labels decide what is seen of other cases.
         """
         crops_with_label = self.paper_crop and self.geometry.region_size is not None
         keys = ["image", "label"] if with_label or crops_with_label else ["image"]
@@ -60,7 +63,7 @@ class Pipeline:
         ]
         if "label" in keys:
             steps.append(mt.Lambdad("label", LabelMap(self.facts.target.label_map), track_meta=True))
-        steps += [self._intensity(), *self._spatial(keys)]
+        steps += [self._intensity(), *self._spatial(keys, self._region(with_label, training))]
         steps.append(mt.EnsureTyped(kept, dtype=[torch.float32, torch.uint8][: len(kept)], track_meta=not training))
         return mt.Compose([*steps, mt.SelectItemsd([*kept, "id"])])
 
@@ -86,17 +89,26 @@ class Pipeline:
             return mt.ScaleIntensityRanged("image", low, high, BACKGROUND, 1.0, clip=True)
         return mt.ScaleIntensityRangePercentilesd("image", 0.5, 99.5, BACKGROUND, 1.0, clip=True)
 
-    def _spatial(self, keys: list[str]) -> list[mt.Transform]:
+    def _region(self, with_label: bool, training: bool) -> tuple[str, BodyRegion | LabelRegion] | None:
+        """The key that decides on the region, and how; None for whole slices."""
+        size = self.geometry.region_size
+        if size is None:
+            return None
+        if self.paper_crop:
+            return "label", LabelRegion(size, PAPER_SLICE_MARGIN)
+        if not training:
+            return None
+        return ("label", LabelRegion(size)) if with_label else ("image", BodyRegion(size))
+
+    def _spatial(self, keys: list[str], region: tuple[str, BodyRegion | LabelRegion] | None) -> list[mt.Transform]:
         size = self.geometry
         steps: list[mt.Transform] = []
         if size.slice_size is not None:
             # "nearest" would move the label by up to half a voxel against the image
             modes = ["bilinear", "nearest-exact"][: len(keys)]
             steps.append(mt.Resized(keys, (*size.slice_size, -1), mode=modes))
-        if size.region_size is not None:
-            region = LabelRegion(size.region_size) if self.paper_crop else BodyRegion(size.region_size)
-            source = "label" if self.paper_crop else "image"
-            steps.append(mt.CropForegroundd(keys, source, select_fn=region, allow_smaller=True))
+        if region is not None:
+            steps.append(mt.CropForegroundd(keys, region[0], select_fn=region[1], allow_smaller=True))
         steps.append(mt.SpatialPadd("image", size.patch_size, value=BACKGROUND))
         if "label" in keys:
             steps.append(mt.SpatialPadd("label", size.patch_size))

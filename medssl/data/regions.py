@@ -1,4 +1,4 @@
-"""Where in the slices the region lies: found from the scan alone, or, only when asked for, from its label.
+"""Where in the slices the region lies: found from the scan alone, or from its label.
 
 Both are mask functions for MONAI's `CropForegroundd`, which crops to the mask's bounding box and can be inverted. They
 are plain values, so that a cache on disk knows them apart.
@@ -28,13 +28,13 @@ class BodyRegion:
 
 @dataclass(frozen=True)
 class LabelRegion:
-    """Like `BodyRegion`, from a label: around its bounding box, slices without label cut off but for a margin.
+    """Like `BodyRegion`, from a label: around its bounding box.
 
-    This is what `paper_crop` asks for. It lets the ground truth decide what the network sees.
+    With a slice_margin, slices further from the label are cut off too: that is what `paper_crop` asks for.
     """
 
     size: tuple[int, int]
-    slice_margin: int = 8
+    slice_margin: int | None = None
 
     def __call__(self, label: Tensor) -> Tensor:
         found = (label[0] > 0).nonzero()
@@ -42,6 +42,8 @@ class LabelRegion:
             return _box_mask(label, _middle_of(label), self.size, slice(None))
         low, high = found.min(0).values.tolist(), found.max(0).values.tolist()
         centre = ((low[0] + high[0] + 1) / 2, (low[1] + high[1] + 1) / 2)
+        if self.slice_margin is None:
+            return _box_mask(label, centre, self.size, slice(None))
         depth = slice(max(low[2] - self.slice_margin, 0), high[2] + 1 + self.slice_margin)
         return _box_mask(label, centre, self.size, depth)
 

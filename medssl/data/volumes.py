@@ -5,6 +5,7 @@ that names the file, what was found, what was expected and the way out.
 """
 
 import gzip
+import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ __all__ = [
     "LoadVolumed",
     "Volume",
     "VolumeReader",
+    "content_digest",
     "read_header",
     "read_volume",
     "split_address",
@@ -63,6 +65,16 @@ def split_address(address: str | Path) -> tuple[Path, str]:
         if mark:
             return Path(path + suffix), key
     return Path(address), ""
+
+
+def content_digest(address: str | Path) -> str:
+    """16 hex digits that change with any byte of the scan's files."""
+    path = split_address(address)[0]
+    digest = hashlib.sha256()
+    for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:16]
 
 
 class VolumeReader(ImageReader):

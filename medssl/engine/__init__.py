@@ -5,7 +5,7 @@ from medssl.engine.distributed import local_device, start_process_group, stop_pr
 from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress
 from medssl.engine.run_folder import RunFolder, read_facts
 from medssl.engine.seeding import seed_everything
-from medssl.engine.session import check_data, default_output_dir, explain_errors, finish_run, open_run, start_tracking
+from medssl.engine.session import check_data, default_output_dir, explain_errors, open_run, start_tracking
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged, place
 from medssl.engine.validation import segmentation_validator
 
@@ -20,7 +20,6 @@ __all__ = [
     "check_data",
     "default_output_dir",
     "explain_errors",
-    "finish_run",
     "load_tensors",
     "local_device",
     "open_run",

@@ -80,7 +80,9 @@ def load_tensors(path: str | Path, map_location: Any = "cpu") -> Any:
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint.")
     if not _is_whole(path):
-        raise CheckpointError(f"{path}: damaged, its content does not fit its checksum.")
+        raise CheckpointError(
+            f"{path}: damaged, its content does not fit its checksum. If you replaced it, delete the .sha256 beside it."
+        )
     try:
         return torch.load(path, map_location=map_location, weights_only=True)
     except Exception as error:  # torch raises many kinds for a file that is no checkpoint

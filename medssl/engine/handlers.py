@@ -45,6 +45,7 @@ class RecordProgress:
         for _, values in self._rows:
             for name, value in values.items():
                 sums[name] += value / len(self._rows)
+        trainer.state.metrics["epoch_loss"] = sums["loss"]
         epoch, step, seconds = trainer.state.epoch, trainer.state.iteration, trainer.state.times["EPOCH_COMPLETED"]
         self.folder.record("epoch", epoch=epoch, step=step, seconds=round(seconds, 3), **sums)
         if self.tracker.run_id is not None and self.folder.facts().get("mlflow_run_id") != self.tracker.run_id:
@@ -121,7 +122,7 @@ class ShowProgress:
 
     def _print_epoch(self, trainer: MethodTrainer) -> None:
         seconds = trainer.state.times["EPOCH_COMPLETED"]
-        loss = trainer.state.output["loss"]
+        loss = trainer.state.metrics.get("epoch_loss", trainer.state.output["loss"])
         self._say(trainer, f"loss {loss:.4f}  {seconds:.1f} s")
 
     def _print_validation(self, validator: Engine, trainer: MethodTrainer) -> None:

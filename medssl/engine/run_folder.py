@@ -1,5 +1,6 @@
 """The folder of one training run: its facts, its history, and the lock that keeps a second process out."""
 
+import atexit
 import contextlib
 import datetime
 import json
@@ -32,9 +33,10 @@ class RunFolder:
                 f"{self.path}: holds a run already. Continue it with --resume true, or choose another --output_dir."
             )
         if self.is_writer:
-            kept = self.facts() if self.resumed else {"started": _now()}
-            kept.pop("finished", None)
-            self._write({**(facts or {}), **kept, "status": "running"})
+            old = self.facts() if self.resumed else {"started": _now()}
+            old.pop("finished", None)
+            self._write({**old, **(facts or {}), "status": "running"})
+            atexit.register(_note_unfinished, self.path)
             (self.path / "failure.json").unlink(missing_ok=True)
 
     def facts(self) -> dict[str, Any]:
@@ -86,6 +88,14 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(f"{path}: no such file. Give the folder of a run with --output_dir.")
     return json.loads(path.read_text())
+
+
+def _note_unfinished(folder: Path) -> None:
+    """At the process's end: a run that still calls itself running has failed, in training or after it."""
+    with contextlib.suppress(ConfigError, OSError, ValueError):
+        facts = read_facts(folder)
+        if facts["status"] == "running":
+            write_text_atomically(folder / "run.json", json.dumps({**facts, "status": "failed"}, indent=1))
 
 
 def _is_record_until(line: str, epoch: int) -> bool:

@@ -27,6 +27,8 @@ def default_tracking_uri(runs_dir: str | Path = "runs") -> str:
 class MlflowTracker:
     """One MLflow run. Every call returns at once; the first failure ends tracking with one warning.
 
+    What is logged before the first metrics waits for them.
+
     The local history of the run is complete in any case. `run_id` continues an earlier run.
     """
 
@@ -37,7 +39,6 @@ class MlflowTracker:
         self.alive = True
         self._tasks: queue.Queue[Callable[[MlflowClient, str], Any] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name="mlflow", daemon=True)
-        self._thread.start()
 
     def log_params(self, params: dict[str, str]) -> None:
         self._submit(lambda client, run: _log_params(client, run, params))
@@ -47,6 +48,7 @@ class MlflowTracker:
 
     def log_metrics(self, rows: list[tuple[int, dict[str, float]]]) -> None:
         """Log (step, {name: value}) rows."""
+        self._start()
         now_ms, rows = int(time.time() * 1000), list(rows)
         self._submit(lambda client, run: _log_metrics(client, run, rows, now_ms))
 
@@ -55,11 +57,17 @@ class MlflowTracker:
 
     def finish(self, status: str = "FINISHED", timeout_s: float = 60.0) -> None:
         """Send what is left, waiting at most `timeout_s`, and close the MLflow run."""
+        self._start()
         self._submit(lambda client, run: client.set_terminated(run, status))
         self._tasks.put(None)
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             self._stop(TimeoutError(f"no answer within {timeout_s:.0f} s"))
+
+    def _start(self) -> None:
+        """Start the thread, not before the first metrics: by then data loaders have forked their workers."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def _submit(self, task: Callable[["MlflowClient", str], Any]) -> None:
         if self.alive:

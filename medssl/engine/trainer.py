@@ -86,7 +86,7 @@ class MethodTrainer(Trainer):
             self.method.load_state_dict(state["method"])
             self.optimizer.load_state_dict(state["optimizer"])
             if self.lr_scheduler is not None:
-                self.lr_scheduler.load_state_dict(state["scheduler"])
+                self._resume_schedule(self.lr_scheduler, state["scheduler"])
             self.grad_scaler.load_state_dict(state["scaler"])
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(
@@ -94,6 +94,18 @@ class MethodTrainer(Trainer):
                 "Resume with the overlays and keys that the run was started with."
             ) from error
         self.state.epoch, self.state.iteration = state["epoch"], state["step"]
+
+    def _resume_schedule(self, scheduler: torch.optim.lr_scheduler.LRScheduler, saved: dict[str, Any]) -> None:
+        """Go on at the saved step; a learning rate or length that was changed for the resumed run holds from there."""
+        asked = {key: value for key, value in vars(scheduler).items() if key in ("T_max", "eta_min", "base_lrs")}
+        scheduler.load_state_dict(saved)
+        if all(saved.get(key) == value for key, value in asked.items()):
+            return
+        vars(scheduler).update(asked)
+        closed_form = getattr(scheduler, "_get_closed_form_lr", None)
+        if closed_form is not None:
+            for group, rate, base in zip(self.optimizer.param_groups, closed_form(), asked["base_lrs"], strict=True):
+                group["lr"], group["initial_lr"] = rate, base
 
     def _begin_epoch(self) -> None:
         seed_everything(self.seed, "epoch", self.state.epoch, idist.get_rank())

@@ -1,8 +1,8 @@
 """Inference: from a trained network and a scan to probabilities and uncertainty on the scan's own grid."""
 
 from medssl.inference.batch import PredictionEngine
-from medssl.inference.evaluation import Evaluation
-from medssl.inference.export import export_bundle
+from medssl.inference.evaluation import Evaluation, evaluation_folder
+from medssl.inference.export import export_bundle, require_bundle
 from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Prediction, Predictor, load_predictor
 
@@ -12,6 +12,8 @@ __all__ = [
     "Prediction",
     "PredictionEngine",
     "Predictor",
+    "evaluation_folder",
     "export_bundle",
     "load_predictor",
+    "require_bundle",
 ]

@@ -10,6 +10,7 @@ from ignite.engine import Engine
 from monai.engines import Evaluator
 
 from medssl.data.validate import check_case
+from medssl.data.volumes import content_digest
 from medssl.errors import ConfigError, DataError, MedsslError, error_behind
 from medssl.files import FolderLock, write_text_atomically
 from medssl.inference.outputs import describe, read_record, write_maps, write_record
@@ -21,8 +22,9 @@ logger = logging.getLogger(__name__)
 class PredictionEngine(Evaluator):
     """A MONAI evaluator that predicts cases one by one and writes `<id>_seg`, `_prob`, `_entropy` and `<id>.json`.
 
-    A case that fails is recorded in failures.json and the rest goes on. Cases whose record was made by the same weights
-    are skipped. shard "i/n" (from 1) takes every n-th case, so that n runs into one folder give the bytes of one run.
+    A case that fails is recorded in failures.json and the rest goes on. Cases whose record was made from the same scan
+    by the same weights and settings are skipped. shard "i/n" (from 1) takes every n-th case, so that n runs into one
+    folder give the bytes of one run.
     """
 
     def __init__(
@@ -34,6 +36,8 @@ class PredictionEngine(Evaluator):
         with_probabilities: bool = True,
     ) -> None:
         self.index, self.of = parse_shard(shard)
+        if any(Path(case["image"]).parent.resolve() == Path(output_dir).resolve() for case in cases):
+            raise ConfigError(f"{output_dir}: holds the scans. Write the predictions into another folder.")
         chosen = sorted(cases, key=lambda case: case["id"])[self.index - 1 :: self.of]
         super().__init__(device=predictor.device, val_data_loader=chosen, decollate=False)
         self.predictor, self.cases, self.output_dir = predictor, chosen, Path(output_dir)
@@ -45,7 +49,7 @@ class PredictionEngine(Evaluator):
     def run(self, global_epoch: int = 1) -> None:  # type: ignore[override]
         """Predict all cases of the shard; afterwards `failures`, `finished` and `skipped` say what became of them."""
         suffix = "" if self.of == 1 else f"-{self.index}-of-{self.of}"
-        self._fingerprint = {"weights": self.predictor.weights_digest(), "samples": self.predictor.inferer.samples}
+        self._settings = self.predictor.settings()
         with FolderLock(self.output_dir, f".lock{suffix}"):
             if self.cases:
                 super().run(global_epoch)
@@ -55,12 +59,13 @@ class PredictionEngine(Evaluator):
 
     def _iteration(self, engine: Engine, batchdata: dict[str, Any]) -> dict[str, Any]:
         case_id = batchdata["id"]
-        known = read_record(self.output_dir, case_id)
-        if known is not None and known.get("made_by") == self._fingerprint:
-            self.skipped.append(case_id)
-            return known
         try:
-            record = self._predict(batchdata)
+            made_by = {**self._settings, "scan": content_digest(batchdata["image"])}
+            known = read_record(self.output_dir, case_id, self.with_probabilities)
+            if known is not None and known.get("made_by") == made_by:
+                self.skipped.append(case_id)
+                return known
+            record = self._predict(batchdata, made_by)
         except (MedsslError, RuntimeError, OSError, ValueError) as error:
             self.failures[case_id] = str(error_behind(error) or error)
             logger.warning("%s failed: %s", case_id, self.failures[case_id])
@@ -69,13 +74,19 @@ class PredictionEngine(Evaluator):
         logger.info("%s finished (%d of %d)", case_id, engine.state.iteration, len(self.cases))
         return record
 
-    def _predict(self, case: dict[str, Any]) -> dict[str, Any]:
+    def raise_failures(self) -> None:
+        """MedsslError that names the cases that failed, if any did."""
+        if self.failures:
+            listed = "\n".join(f"{case}: {reason}" for case, reason in self.failures.items())
+            raise MedsslError(f"{len(self.failures)} of {len(self.cases)} cases failed:\n{listed}")
+
+    def _predict(self, case: dict[str, Any], made_by: dict[str, Any]) -> dict[str, Any]:
         errors = [f for f in check_case(_image_only(case)) if f.severity == "error"]
         if errors:
             raise DataError(" ".join(f"{finding.file}: {finding.message}" for finding in errors))
         prediction = self.predictor(case)
         write_maps(prediction, self.output_dir, self.with_probabilities)
-        record = {**describe(prediction, self.predictor.structures), "made_by": self._fingerprint}
+        record = {**describe(prediction, self.predictor.structures), "made_by": made_by}
         write_record(self.output_dir, case["id"], record)
         return record
 

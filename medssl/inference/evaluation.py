@@ -4,7 +4,7 @@ import csv
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +39,15 @@ class Evaluation:
     output_dir: str | Path
     pavpu_window: int = 4
     pavpu_threshold_bits: float = 0.4
-    settings: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> list[dict[str, Any]]:
         """The rows of per_case.csv; the first process of a group does the work."""
         if idist.get_rank() != 0:
             return []
         folder = Path(self.output_dir)
+        if not self.cases:
+            print("evaluation: the split has no cases to evaluate", flush=True)
+            return []
         rows = [row for case in self.cases for row in self._evaluate(case, folder / "predictions")]
         require_consistent_overlaps(rows)
         write_atomically(folder / "per_case.csv", lambda partial: _write_csv(partial, rows))
@@ -53,16 +55,12 @@ class Evaluation:
         return rows
 
     def _all_settings(self) -> dict[str, Any]:
-        inferer = self.predictor.inferer
         return {
-            "samples": inferer.samples,
-            "window": list(inferer.window),
-            "stride": list(inferer.stride),
+            **self.predictor.settings(),
             "pavpu_window": self.pavpu_window,
             "pavpu_threshold_bits": self.pavpu_threshold_bits,
-            "weights": self.predictor.weights_digest(),
             "n_cases": len(self.cases),
-            **self.settings,
+            "roles": sorted({case.get("role", "") for case in self.cases}),
         }
 
     def _evaluate(self, case: dict[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
@@ -110,6 +108,11 @@ def _scores(predicted: np.ndarray, label: np.ndarray, spacing_mm: Sequence[float
         "label_ml": float(label.sum()) * voxel_ml,
         "predicted_ml": float(predicted.sum()) * voxel_ml,
     }
+
+
+def evaluation_folder(run: str | Path, role: str = "test") -> str:
+    """Where a run's evaluation lies: `evaluation` for the test cases, `evaluation_<role>` for others."""
+    return str(Path(run) / ("evaluation" if role == "test" else f"evaluation_{role}"))
 
 
 def require_consistent_overlaps(rows: Sequence[dict[str, Any]]) -> None:

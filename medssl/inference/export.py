@@ -4,29 +4,31 @@ import json
 import shutil
 from pathlib import Path
 
-from torch import nn
-
 from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
 from medssl.engine.checkpoint import save_tensors
 from medssl.engine.run_folder import RunFolder
 from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
-from medssl.inference.mc_dropout import MCDropoutInferer
+from medssl.inference.predictor import Predictor
 
 
-def export_bundle(
-    folder: RunFolder, bundle_root: str | Path, network: nn.Module, pipeline: Pipeline, inferer: MCDropoutInferer
-) -> Path | None:
+def require_bundle(bundle_root: str | Path) -> None:
+    """ConfigError unless `bundle_root` is a bundle's folder: asked before a training, needed after it."""
+    if not (Path(bundle_root) / "configs" / "inference.json").is_file():
+        raise ConfigError(f"{bundle_root}: not the bundle's folder. Give it with --bundle_root.")
+
+
+def export_bundle(folder: RunFolder, bundle_root: str | Path, predictor: Predictor) -> Path | None:
     """Write `bundle/` into the run's folder: `bundle_root`'s inference with this run's data facts, network and weights.
 
-    `network` names its constructor's arguments in `arguments`. Returns the path, None in all processes but the first.
+    The network names its constructor's arguments in `arguments`. Returns the path, None in all but the first process.
     """
     if not folder.is_writer:
         return None
     source, target = Path(bundle_root), folder.path / "bundle"
-    if not (source / "configs" / "inference.json").is_file():
-        raise ConfigError(f"{source}: not the bundle's folder. Give it with --bundle_root.")
+    require_bundle(source)
+    network, pipeline, inferer = predictor.network, predictor.pipeline, predictor.inferer
     inference = json.loads((source / "configs" / "inference.json").read_text())
     inference["network_def"] = {
         "_target_": f"{type(network).__module__}.{type(network).__name__}",
@@ -34,6 +36,8 @@ def export_bundle(
     }
     inference["data_facts"] = facts_to_json(pipeline)
     inference |= {
+        "bundle_root": ".",
+        "seed": predictor.seed,
         "samples": inferer.samples,
         "stride": list(inferer.stride),
         "window_batch": inferer.window_batch,
@@ -53,6 +57,8 @@ def export_bundle(
 def _describe_outputs(metadata: dict, pipeline: Pipeline) -> None:
     classes = {0: "background", **pipeline.facts.target.structures}
     data_format = metadata["network_data_format"]
+    if pipeline.facts.modality != "CT":
+        data_format["inputs"]["image"] |= {"modality": pipeline.facts.modality, "format": "magnitude"}
     data_format["inputs"]["image"]["spatial_shape"] = list(pipeline.geometry.patch_size)
     data_format["outputs"]["pred"]["spatial_shape"] = list(pipeline.geometry.patch_size)
     data_format["outputs"]["pred"]["num_channels"] = len(classes)

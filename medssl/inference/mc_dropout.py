@@ -38,12 +38,14 @@ class MCDropoutInferer(Inferer):
 
     def statistics(self, inputs: Tensor, network: nn.Module) -> MCStatistics:
         """Statistics over the samples for `inputs` (B, C, H, W, D); retried once with fewer windows at a time."""
+        random_state = torch.get_rng_state()
         try:
             return self._statistics(inputs, network, self.window_batch)
         except RuntimeError as error:
             if not _is_out_of_memory(error):
                 raise
         smaller = max(1, self.window_batch // 4)
+        torch.set_rng_state(random_state)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         try:
@@ -53,7 +55,7 @@ class MCDropoutInferer(Inferer):
                 raise
             raise MedsslError(
                 f"out of memory at {smaller} windows of {self.window} for a scan of {tuple(inputs.shape[2:])} voxels. "
-                "Use a smaller --patch_size, or a machine with more memory."
+                "Use a machine with more memory, or train with a smaller --patch_size."
             ) from error
 
     @torch.inference_mode()
@@ -65,7 +67,8 @@ class MCDropoutInferer(Inferer):
         return MCStatistics(streaming.mean, streaming.entropy, streaming.mutual_information)
 
     def _one_sample(self, inputs: Tensor, network: nn.Module, window_batch: int) -> Tensor:
-        overlap = [1 - min(s, w) / w for s, w in zip(self.stride, self.window, strict=True)]
+        # half a voxel more, as MONAI rounds the stride it computes from the overlap down
+        overlap = [max(0.0, 1 - (s + 0.5) / w) for s, w in zip(self.stride, self.window, strict=True)]
         probs = sliding_window_inference(
             inputs,
             self.window,

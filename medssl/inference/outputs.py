@@ -43,7 +43,9 @@ def write_record(folder: Path, case_id: str, record: dict[str, Any]) -> None:
     write_text_atomically(folder / f"{case_id}.json", json.dumps(record, indent=1, sort_keys=True))
 
 
-def read_record(folder: Path, case_id: str) -> dict[str, Any] | None:
-    """The record of a finished case, None if there is none."""
+def read_record(folder: Path, case_id: str, with_probabilities: bool = True) -> dict[str, Any] | None:
+    """The record of a finished case, None if it or one of the maps is missing."""
     path = folder / f"{case_id}.json"
-    return json.loads(path.read_text()) if path.is_file() else None
+    names = ("seg", "entropy", "prob") if with_probabilities else ("seg", "entropy")
+    whole = path.is_file() and all((folder / f"{case_id}_{name}.nii.gz").is_file() for name in names)
+    return json.loads(path.read_text()) if whole else None

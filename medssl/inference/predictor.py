@@ -75,6 +75,17 @@ class Predictor:
             digest.update(value.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
 
+    def settings(self) -> dict[str, Any]:
+        """What a prediction depends on besides the scan."""
+        return {
+            "weights": self.weights_digest(),
+            "samples": self.inferer.samples,
+            "window": list(self.inferer.window),
+            "stride": list(self.inferer.stride),
+            "seed": self.seed,
+            "paper_crop": self.pipeline.paper_crop,
+        }
+
     def __call__(self, case: dict[str, Any]) -> Prediction:
         prepared = self._preprocessing(case)
         image: MetaTensor = prepared["image"]
@@ -88,7 +99,7 @@ class Predictor:
         inverted = self._invert(prepared)["maps"]
         values = inverted.as_tensor().numpy()
         probs, entropy, information = values[:-2].clip(0, 1), values[-2].clip(0), values[-1].clip(0)
-        probs[0] += 1 - probs.sum(0)  # outside of the region nothing was predicted: background
+        probs[0] += 1 - probs.sum(0)  # outside of a paper_crop nothing was predicted: background
         affine = np.asarray(inverted.affine, dtype=np.float64)
         return Prediction(case["id"], probs, entropy, information, affine)
 

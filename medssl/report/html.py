@@ -120,9 +120,6 @@ def _notices(run: Run) -> list[str]:
     notices = [PAPER_CROP_NOTICE] if run.paper_crop else []
     if run.status in STATUS_NOTICES:
         notices.append(STATUS_NOTICES[run.status])
-    failures = run.settings.get("failures") or []
-    if failures:
-        notices.append(f"{len(failures)} cases could not be evaluated and are not in the numbers.")
     return notices
 
 

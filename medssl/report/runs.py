@@ -35,7 +35,7 @@ class Run:
     @property
     def paper_crop(self) -> bool:
         """True where regions were centred with the labels, so that the numbers leak ground truth."""
-        return bool(self.facts.get("paper_crop", False))
+        return bool(self.facts.get("paper_crop", False) or self.settings.get("paper_crop", False))
 
     @property
     def structures(self) -> dict[int, str]:

@@ -148,7 +148,7 @@ def test_left_atrium_of_the_literature_is_read_through_its_keys(tmp_path):
 
 
 def test_phantoms_are_made_where_there_are_none(tmp_path, monkeypatch):
-    monkeypatch.setattr("medssl.data.phantom.write_phantoms", make_phantom)
+    monkeypatch.setattr("medssl.data.datasets.write_phantoms", make_phantom)
     assert [case["id"] for case in open_dataset("phantom", tmp_path / "new").cases] == ["phantom_000"]
 
 

@@ -122,16 +122,35 @@ def test_resizing_leaves_label_and_image_in_the_same_place(case):
     assert set(prepared["label"].unique().tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("with_label", [True, False], ids=["test", "unlabelled"])
+USES = {
+    "unlabelled": {"with_label": False, "training": True},
+    "validation": {"with_label": True, "training": False},
+    "test": {"with_label": False, "training": False},
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
 @pytest.mark.parametrize("paper_crop", [False, True])
-def test_label_moves_the_region_only_with_paper_crop(paper_crop, with_label, case, tmp_path):
-    transform = small(region_size=(16, 16), paper_crop=paper_crop).preprocessing(with_label=with_label)
-    before = transform(case)["image"].as_tensor()
+def test_label_of_a_case_that_is_not_labelled_moves_the_region_only_with_paper_crop(paper_crop, use, case, tmp_path):
+    transform = small(region_size=(16, 16), paper_crop=paper_crop).preprocessing(**use)
+    before = torch.as_tensor(transform(case)["image"])
     moved = np.zeros((40, 36, 10))
     moved[2:4, 30:33, 0] = 1
     write_nifti(case["label"], moved, read_volume(case["image"]).affine, np.uint8)
-    after = transform(case)["image"].as_tensor()
+    after = torch.as_tensor(transform(case)["image"])
     assert (before.shape == after.shape and torch.equal(before, after)) is not paper_crop
+
+
+def test_labelled_training_case_is_cropped_around_its_structures_with_all_slices(case):
+    label = np.zeros((40, 36, 10))
+    label[4:8, 28:32, 3:5] = 1
+    write_nifti(case["label"], label, read_volume(case["image"]).affine, np.uint8)
+    prepared = small(region_size=(16, 16)).preprocessing(training=True)(case)
+    assert prepared["label"].shape == (1, 16, 16, 10) and prepared["label"].sum() == 4 * 4 * 2
+
+
+def test_prediction_sees_whole_slices(case):
+    assert small(region_size=(16, 16)).preprocessing(with_label=False)(case)["image"].shape == (1, 40, 36, 10)
 
 
 def test_label_file_is_not_opened_unless_it_is_needed(case):

@@ -40,7 +40,7 @@ def test_resume_on_an_empty_folder_starts(tmp_path):
     assert not RunFolder(tmp_path / "new", resume=True).resumed
 
 
-def test_facts_of_the_first_start_survive_a_resume(tmp_path):
+def test_resume_keeps_the_start_and_the_mlflow_run_and_notes_what_is_asked_for_now(tmp_path):
     folder = RunFolder(tmp_path, facts={"seed": 3, "command": "first"})
     folder.update(mlflow_run_id="abc")
     started = folder.facts()["started"]
@@ -49,8 +49,8 @@ def test_facts_of_the_first_start_survive_a_resume(tmp_path):
     again = RunFolder(tmp_path, resume=True, facts={"command": "second", "new_fact": 1})
     facts = run_json(tmp_path)
     assert again.resumed and facts["status"] == "running" and "finished" not in facts
-    assert (facts["command"], facts["mlflow_run_id"], facts["started"]) == ("first", "abc", started)
-    assert facts["new_fact"] == 1
+    assert (facts["command"], facts["mlflow_run_id"], facts["started"]) == ("second", "abc", started)
+    assert (facts["new_fact"], facts["seed"]) == (1, 3)
     assert not (tmp_path / "failure.json").exists(), "the failure of an earlier attempt is over"
 
 

@@ -9,9 +9,10 @@ from monai.bundle import ConfigParser
 from torch import nn
 
 from medssl.data import Split, dataset_facts
-from medssl.engine import RunFolder, default_output_dir, explain_errors, finish_run, open_run
+from medssl.engine import RunFolder, default_output_dir, explain_errors, open_run
 from medssl.engine.tracking import NoTracker
 from medssl.errors import ConfigError, DataError
+from medssl.report.finish import finish_run
 
 CASES = [{"id": "a", "patient": "a", "role": "labelled"}, {"id": "b", "patient": "b", "role": "test"}]
 

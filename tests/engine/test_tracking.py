@@ -82,13 +82,13 @@ def test_run_that_is_gone_is_replaced_by_a_new_one(tracked):
 
 def test_resumed_folder_continues_its_mlflow_run_and_a_new_one_does_not(tmp_path):
     folder = RunFolder(tmp_path / "run", facts={**FACTS, "config": {"a": "1"}})
-    first = start_tracking(folder)
+    first = start_tracking(folder, tmp_path)
     first.finish("KILLED")
     folder.update(tracking_uri=first.tracking_uri, mlflow_run_id=first.run_id)
     folder.finish("failed")
-    second = start_tracking(RunFolder(tmp_path / "run", resume=True))
+    second = start_tracking(RunFolder(tmp_path / "run", resume=True), tmp_path)
     second.finish()
-    third = start_tracking(RunFolder(tmp_path / "run2", facts={**FACTS, "config": {"a": "2"}}))
+    third = start_tracking(RunFolder(tmp_path / "run2", facts={**FACTS, "config": {"a": "2"}}), tmp_path)
     third.finish()
     assert second.run_id == first.run_id != third.run_id
     run = client_of(first.tracking_uri).get_run(first.run_id)
@@ -104,11 +104,11 @@ def test_tracking_uri_of_the_environment_is_honoured(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert default_tracking_uri(tmp_path) == f"sqlite:///{tmp_path}/mlflow.db"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/elsewhere.db")
-    tracker = start_tracking(RunFolder(tmp_path / "run", facts={**FACTS, "config": {}}))
+    tracker = start_tracking(RunFolder(tmp_path / "run", facts={**FACTS, "config": {}}), tmp_path)
     tracker.finish()
     assert tracker.tracking_uri.endswith("elsewhere.db") and (tmp_path / "elsewhere.db").is_file()
     asked_for = f"sqlite:///{tmp_path}/asked_for.db"
-    explicit = start_tracking(RunFolder(tmp_path / "run2", facts={**FACTS, "config": {}}), asked_for)
+    explicit = start_tracking(RunFolder(tmp_path / "run2", facts={**FACTS, "config": {}}), tmp_path, asked_for)
     explicit.finish()
     assert explicit.tracking_uri == asked_for
 
@@ -129,9 +129,9 @@ def test_store_is_free_again_though_a_worker_forked_meanwhile_lives(tmp_path):
 
 def test_tracking_that_is_off_takes_every_call(tmp_path):
     folder = RunFolder(tmp_path, facts=FACTS)
-    tracker = start_tracking(folder, enabled=False)
+    tracker = start_tracking(folder, tmp_path, enabled=False)
     assert isinstance(tracker, NoTracker) and tracker.run_id is None
     tracker.log_metrics([(1, {"loss": 1.0})])
     tracker.finish("FAILED")
     folder.is_writer = False
-    assert isinstance(start_tracking(folder), NoTracker), "only the first process tracks"
+    assert isinstance(start_tracking(folder, tmp_path), NoTracker), "only the first process tracks"

@@ -246,3 +246,20 @@ def test_channels_last_changes_the_layout_not_the_numbers():
     placed = place(network, "cpu", channels_last=True)
     assert placed.weight.is_contiguous(memory_format=torch.channels_last_3d)
     assert torch.allclose(placed(image), expected, atol=1e-6)
+
+
+def test_learning_rate_and_length_changed_for_a_resumed_run_hold_from_there(make_line, line_trainer):
+    def trainer(rate, steps, epochs):
+        made = line_trainer(method=make_line(), epochs=epochs)
+        for group in made.optimizer.param_groups:
+            group["lr"] = rate
+        made.lr_scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(made.optimizer, steps)
+        return made
+
+    first = trainer(0.1, steps=8, epochs=1)
+    first.run()
+    resumed = trainer(0.02, steps=16, epochs=4)
+    resumed.load_state_dict(first.state_dict())
+    assert resumed.optimizer.param_groups[0]["lr"] == pytest.approx(0.02 * (1 + math.cos(math.pi * 4 / 16)) / 2)
+    resumed.run()
+    assert resumed.optimizer.param_groups[0]["lr"] == pytest.approx(0, abs=1e-9), "the cosine ends with the run"

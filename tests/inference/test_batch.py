@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from medssl.cli import app
 from medssl.data.layouts import scans_in
-from medssl.errors import ConfigError
+from medssl.errors import ConfigError, MedsslError
 from medssl.files import FolderLock
 from medssl.inference import PredictionEngine, load_predictor
 from medssl.inference.batch import parse_shard
@@ -68,6 +68,30 @@ def test_finished_scans_are_skipped_until_the_weights_change(predictor, scans, t
     assert again.finished == [] and len(again.skipped) == 3 and list(again.failures) == ["phantom_001"]
     monkeypatch.setattr(predictor, "weights_digest", lambda: "other")
     assert len(predict(predictor, scans, tmp_path / "out").finished) == 3
+
+
+def test_another_scan_of_the_same_name_is_not_taken_for_the_old_one(predictor, scans, tmp_path):
+    predict(predictor, scans, tmp_path / "out")
+    shutil.copy(scans / "phantom_003.nii.gz", scans / "phantom_002.nii.gz")
+    assert predict(predictor, scans, tmp_path / "out").finished == ["phantom_002"]
+
+
+def test_a_missing_map_is_made_again(predictor, scans, tmp_path):
+    predict(predictor, scans, tmp_path / "out", with_probabilities=False)
+    assert len(predict(predictor, scans, tmp_path / "out").finished) == 3
+    (tmp_path / "out" / "phantom_000_entropy.nii.gz").unlink()
+    assert predict(predictor, scans, tmp_path / "out").finished == ["phantom_000"]
+
+
+def test_predictions_are_not_written_among_the_scans(predictor, scans):
+    with pytest.raises(ConfigError, match="another folder"):
+        predict(predictor, scans, scans)
+
+
+def test_failures_can_end_a_program(predictor, scans, tmp_path):
+    engine = predict(predictor, scans, tmp_path / "out")
+    with pytest.raises(MedsslError, match="1 of 4 cases failed"):
+        engine.raise_failures()
 
 
 def test_scan_without_its_record_is_done_again(predictor, scans, tmp_path):

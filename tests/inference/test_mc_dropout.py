@@ -49,6 +49,21 @@ def test_statistics_are_probabilities_and_bits_on_the_inputs_grid(network, image
     assert (found.mutual_information <= found.entropy + 1e-5).all() and found.mutual_information.max() > 0
 
 
+@pytest.mark.parametrize("window", [16, 48, 80, 96, 112, 128])
+@pytest.mark.parametrize("stride", [4, 8, 16])
+def test_windows_stand_exactly_one_stride_apart(window, stride):
+    starts = []
+
+    class Record(nn.Module):
+        def forward(self, x):
+            starts.extend(x[:, 0, 0, 0, 0].tolist())  # the image holds its own row numbers
+            return torch.zeros(len(x), 2, *x.shape[2:])
+
+    rows = torch.arange(window + 3 * stride).float()[None, None, :, None, None].expand(1, 1, -1, 4, 4)
+    MCDropoutInferer((window, 4, 4), (stride, 4, 4), samples=0).statistics(rows, Record())
+    assert starts == [0, stride, 2 * stride, 3 * stride]
+
+
 def test_zero_samples_is_one_pass_without_dropout(network, image):
     inferer = MCDropoutInferer(WINDOW, STRIDE, samples=0)
     first, second = inferer.statistics(image, network), inferer.statistics(image, network)
@@ -91,7 +106,7 @@ def test_out_of_memory_is_tried_once_more_with_fewer_windows(image):
 
 def test_out_of_memory_twice_is_a_clear_error(image):
     network = RunsOutOfMemory(limit=0)
-    with pytest.raises(MedsslError, match="smaller --patch_size"):
+    with pytest.raises(MedsslError, match="more memory"):
         MCDropoutInferer(WINDOW, STRIDE, samples=1, window_batch=8).statistics(image, network)
     assert network.seen == [8, 2]
 

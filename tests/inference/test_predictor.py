@@ -57,13 +57,24 @@ def test_segmentation_lies_on_the_source_grid_in_any_orientation(scan, codes, tm
     assert np.allclose(found.affine, turned.affine)
 
 
-def test_outside_of_the_region_is_background_and_certain(tmp_path):
+def test_training_region_does_not_limit_what_is_predicted(tmp_path):
     image = np.zeros((40, 40, 8), np.int16)
     image[12:28, 12:28] = 50
-    image[0:3, 0:3] = 240  # bright, in the corner, outside of the centred region
+    image[0:3, 0:3] = 240  # bright, in the corner, outside of the region that training patches come from
     write_nifti(tmp_path / "scan.nii.gz", image, np.eye(4), np.int16)
     found = predictor(region_size=[16, 16])({"id": "scan", "image": str(tmp_path / "scan.nii.gz")})
-    assert found.segmentation[0:3, 0:3].sum() == 0 and found.entropy[0:3, 0:3].max() == 0
+    assert (found.segmentation[0:3, 0:3] == 1).all() and np.allclose(found.probs.sum(0), 1, atol=1e-5)
+
+
+def test_outside_of_a_paper_crop_is_background(tmp_path):
+    image, label = np.full((40, 40, 8), 240, np.int16), np.zeros((40, 40, 8), np.uint8)
+    label[12:20, 12:20, 2:6] = 1
+    write_nifti(tmp_path / "scan.nii.gz", image + np.arange(40)[:, None, None], np.eye(4), np.int16)
+    write_nifti(tmp_path / "label.nii.gz", label, np.eye(4), np.uint8)
+    pipeline = Pipeline(facts_from_json(**{**FACTS, "region_size": [16, 16]}), paper_crop=True)
+    cropped = Predictor(Threshold(), pipeline, MCDropoutInferer((16, 16, 8), (16, 16, 8), samples=1))
+    found = cropped({"id": "scan", "image": str(tmp_path / "scan.nii.gz"), "label": str(tmp_path / "label.nii.gz")})
+    assert found.segmentation.sum() == 16 * 16 * 8 and found.segmentation[0, 0].sum() == 0
     assert np.allclose(found.probs.sum(0), 1, atol=1e-5)
 
 
