@@ -4,7 +4,7 @@ from medssl.engine.checkpoint import CheckpointStore, load_tensors, save_tensors
 from medssl.engine.distributed import local_device, start_process_group, stop_process_group
 from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress
 from medssl.engine.run_folder import RunFolder, read_facts
-from medssl.engine.seeding import seed_everything
+from medssl.engine.seeding import be_deterministic, seed_everything
 from medssl.engine.session import check_data, default_output_dir, explain_errors, open_run, start_tracking
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged, place
 from medssl.engine.validation import segmentation_validator
@@ -17,6 +17,7 @@ __all__ = [
     "RunFolder",
     "ShowProgress",
     "TrainingDiverged",
+    "be_deterministic",
     "check_data",
     "default_output_dir",
     "explain_errors",

@@ -23,6 +23,14 @@ def seed_everything(*parts: int | str) -> None:
     torch.manual_seed(seed)
 
 
+def be_deterministic(seed: int) -> None:
+    """Seed everything and let GPUs choose repeatable algorithms where they have them (a warning names the others)."""
+    seed_everything(seed)
+    if torch.cuda.is_available():
+        torch.backends.cudnn.benchmark = False
+        torch.use_deterministic_algorithms(True, warn_only=True)
+
+
 @contextmanager
 def seeded(*parts: int | str) -> Iterator[None]:
     """Torch's random numbers follow from `parts` inside the block; the state from before comes back after it."""
