@@ -15,8 +15,8 @@ class LatentLearning(nn.Module):
 
     lambda_1 cross-entropy + lambda_2 Dice on labelled patches (`segmentation_loss` has these weights), lambda_3 mean
     squared error of the reconstruction and lambda_4 KL on all. The batch has `image`, `label` and `is_labelled` (B,);
-    labels of unlabelled patches are never read. kl: "product" as in the thesis, or the "sum" of the slices' divergences.
-    Health is logged beside the losses: the length of v, the latent variance, how much the means differ between slices.
+    labels of unlabelled patches are never read. kl: "product" as in the thesis, or the "sum" over the slices.
+    Health is logged beside the losses: the mean latent variance, and how much the means differ between slices.
     """
 
     def __init__(
