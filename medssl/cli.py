@@ -161,7 +161,18 @@ def ui(
         console.print(f"MLFLOW_TRACKING_URI names a server: open {store}")
         return
     console.print(f"MLflow on http://127.0.0.1:{port} (Ctrl-C ends it)")
-    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store, "--host", "127.0.0.1"]
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "ui",
+        "--backend-store-uri",
+        store,
+        "--host",
+        "127.0.0.1",
+        "--workers",
+        "1",
+    ]
     raise typer.Exit(subprocess.run([*command, "--port", str(port)], check=False).returncode)
 
 
