@@ -8,6 +8,7 @@ from typing import Any
 from medssl.data import layouts
 from medssl.data.phantom import write_phantoms
 from medssl.errors import ConfigError, DataError
+from medssl.flags import flag
 
 Case = dict[str, Any]
 SOFT_TISSUE_HU = (-100.0, 250.0)
@@ -158,7 +159,7 @@ def open_dataset(
     dataset_dir: str | Path,
     target: str | None = None,
     window: tuple[float, float] | None = None,
-    download: bool = False,
+    download: bool | str = False,
 ) -> DataSource:
     """The cases of data set `name` below `dataset_dir` with the facts that hold for them.
 
@@ -167,7 +168,7 @@ def open_dataset(
     ConfigError for unknown names, DataError where the folder does not hold the data set.
     """
     facts, root = dataset_facts(name), Path(dataset_dir).expanduser()
-    if download:
+    if flag(download, "download"):
         layouts.download_decathlon(facts.msd_task, root)
     if name == "phantom" and not (root / "phantom.json").is_file():
         write_phantoms(root)

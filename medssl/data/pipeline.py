@@ -14,6 +14,7 @@ from medssl.data.datasets import DatasetFacts, Geometry
 from medssl.data.regions import BodyRegion, LabelRegion
 from medssl.data.volumes import LoadVolumed
 from medssl.errors import DataError
+from medssl.flags import flag
 
 PAPER_SLICE_MARGIN = 8  # slices kept above and below the label with paper_crop
 BACKGROUND = -1.0  # air, the lower end of the window, after scaling to [-1, 1]
@@ -35,6 +36,9 @@ class Pipeline:
     jitter: float = 0.4
     rotation_degrees: float = 10.0
     flip_probability: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "paper_crop", flag(self.paper_crop, "paper_crop"))
 
     @cached_property
     def geometry(self) -> Geometry:

@@ -21,6 +21,7 @@ from medssl.engine.provenance import command_line, executing_config, flatten, so
 from medssl.engine.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
 from medssl.errors import error_behind
+from medssl.flags import flag
 
 LARGE_ON_CPU = 5_000_000  # parameters
 
@@ -34,9 +35,10 @@ def open_run(
     pipeline: Pipeline,
     network: nn.Module,
     seed: int,
-    resume: bool = False,
+    resume: bool | str = False,
 ) -> RunFolder:
     """The run's folder with run.json and split.json in place."""
+    resume = flag(resume, "resume")
     target = source.facts.target
     parameters = sum(p.numel() for p in network.parameters())
     facts = {
@@ -75,10 +77,10 @@ def check_data(cases: Sequence[dict[str, Any]], label_ids: Sequence[int] | None,
 
 
 def start_tracking(
-    folder: RunFolder, runs_dir: str | Path, tracking_uri: str | None = None, enabled: bool = True
+    folder: RunFolder, runs_dir: str | Path, tracking_uri: str | None = None, enabled: bool | str = True
 ) -> MlflowTracker | NoTracker:
     """The MLflow run of `folder` (continued if the run was resumed), or a stand-in where tracking is off."""
-    if not enabled or not folder.is_writer:
+    if not flag(enabled, "mlflow") or not folder.is_writer:
         return NoTracker()
     facts = folder.facts()
     uri = tracking_uri or default_tracking_uri(runs_dir)

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from medssl.engine.seeding import seed_everything
 from medssl.errors import CheckpointError, MedsslError
+from medssl.flags import flag
 
 
 class TrainingDiverged(MedsslError):
@@ -46,10 +47,11 @@ class MethodTrainer(Trainer):
         max_epochs: int,
         device: torch.device | str,
         lr_scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
-        amp: bool = False,
+        amp: bool | str = False,
         seed: int = 0,
         train_handlers: Sequence[Any] | None = None,
     ) -> None:
+        amp = flag(amp, "amp")
         super().__init__(device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False)
         self.method, self.optimizer, self.lr_scheduler, self.seed = method, optimizer, lr_scheduler, seed
         self.grad_scaler = torch.amp.GradScaler(self.state.device.type, enabled=amp)
@@ -151,7 +153,7 @@ def _ids_of_all(batch: dict[str, Any]) -> list[str]:
     return [i for part in parts for i in json.loads(part)]  # type: ignore[union-attr, arg-type]
 
 
-def place(network: nn.Module, device: torch.device | str, channels_last: bool = False) -> nn.Module:
+def place(network: nn.Module, device: torch.device | str, channels_last: bool | str = False) -> nn.Module:
     """`network` on `device`, its 3-D weights stored channels-last if asked for."""
     network = network.to(device)
-    return network.to(memory_format=torch.channels_last_3d) if channels_last else network
+    return network.to(memory_format=torch.channels_last_3d) if flag(channels_last, "channels_last") else network

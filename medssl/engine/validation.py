@@ -9,6 +9,8 @@ from monai.inferers import Inferer
 from monai.transforms import AsDiscreted, Compose
 from torch import nn
 
+from medssl.flags import flag
+
 
 def segmentation_validator(
     network: nn.Module,
@@ -16,7 +18,7 @@ def segmentation_validator(
     inferer: Inferer,
     num_classes: int,
     device: torch.device,
-    amp: bool = False,
+    amp: bool | str = False,
 ) -> SupervisedEvaluator:
     """A MONAI evaluator whose metric `dice` is the mean over cases and foreground classes.
 
@@ -35,5 +37,5 @@ def segmentation_validator(
         inferer=inferer,
         postprocessing=discrete,
         key_val_metric={"dice": MeanDice(include_background=False, output_transform=from_engine(["pred", "label"]))},
-        amp=amp,
+        amp=flag(amp, "amp"),
     )
