@@ -28,7 +28,8 @@ def check_data(
     facts = dataset_facts(dataset)
     cases = facts.find(folder)
     findings = check_cases(cases, facts.label_ids if facts.targets else None)
-    console.print(findings_table(findings))
+    if findings:
+        console.print(findings_table(findings))
     labelled = sum("label" in case for case in cases)
     console.print(f"{len(cases)} scans, {labelled} with a label, {len(findings)} findings.")
     if any(finding.severity == "error" for finding in findings):
