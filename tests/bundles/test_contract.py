@@ -38,7 +38,6 @@ def test_metadata_without_a_required_key_is_refused(bundle, shared_data, tmp_pat
         verify_metadata(meta_file=str(broken), filepath=str(schema))
 
 
-@pytest.mark.slow
 @EACH_BUNDLE
 def test_network_has_the_shapes_the_metadata_states(bundle):
     verify_net_in_out(
