@@ -1,6 +1,5 @@
 """Real data sets are found, split and brought to the network's grid and back."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,6 @@ from medssl.data.volumes import read_volume
 from medssl.errors import DataError
 
 pytestmark = pytest.mark.realdata
-
-
-@pytest.fixture
-def folder(shared_data: Path, request: pytest.FixtureRequest) -> Path:
-    path = shared_data / request.param
-    if not path.is_dir():
-        pytest.skip(f"{path} is not there")
-    return path
 
 
 def brought_back(pipeline: Pipeline, case: dict[str, Any]) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Real scans are read as nibabel, h5py and SimpleITK read them, and pass the check."""
 
-from pathlib import Path
-
 import h5py
 import nibabel as nib
 import numpy as np
@@ -14,14 +12,6 @@ from medssl.data.validate import check_cases
 from medssl.data.volumes import read_header, read_volume
 
 pytestmark = pytest.mark.realdata
-
-
-@pytest.fixture
-def folder(shared_data: Path, request: pytest.FixtureRequest) -> Path:
-    path = shared_data / request.param
-    if not path.is_dir():
-        pytest.skip(f"{path} is not there")
-    return path
 
 
 @pytest.mark.parametrize("folder", ["ct", "hippocampus/imagesTr", "hippocampus/labelsTr"], indirect=True)
