@@ -6,11 +6,13 @@ from matplotlib.figure import Figure
 
 from medssl.errors import MedsslError
 from medssl.files import write_bytes_atomically
-from medssl.report.figures import dice_strip, entropy_against_dice, figure_png, training_curves
+from medssl.report.figures import dice_strip, entropy_against_dice
 from medssl.report.panels import case_panel
 from medssl.report.runs import Run, load_run
 from medssl.report.slices import load_case
+from medssl.report.style import figure_png
 from medssl.report.tables import telling_cases
+from medssl.report.training_figures import training_curves
 
 
 def write_figures(run_folder: str | Path) -> list[Path]:

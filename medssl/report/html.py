@@ -13,13 +13,14 @@ from matplotlib.figure import Figure
 
 from medssl.errors import MedsslError
 from medssl.files import write_text_atomically
-from medssl.report.figures import calibration_strip, dice_strip, entropy_against_dice, figure_png, training_curves
+from medssl.report.figures import calibration_strip, dice_strip, entropy_against_dice
 from medssl.report.grids import accuracy_grid, every_case_grid, groups_grid, seeds_grid, stat_cell, uncertainty_grid
 from medssl.report.page import render
 from medssl.report.panels import case_panel
 from medssl.report.runs import Run, load_run
 from medssl.report.scrub import command_without_paths, without_paths
 from medssl.report.slices import load_case
+from medssl.report.style import figure_png
 from medssl.report.tables import (
     TITLES,
     SummaryRow,
@@ -30,6 +31,7 @@ from medssl.report.tables import (
     summarise,
     telling_cases,
 )
+from medssl.report.training_figures import training_curves
 
 PAPER_CROP_NOTICE = (
     "Regions were centred with ground-truth labels (paper_crop): these numbers are not comparable with leak-free ones."

@@ -14,8 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MultipleLocator
 
-from medssl.report.figures import MUTED, PAGE_WIDTH_IN, styled
 from medssl.report.slices import PLANES, Array, CaseVolumes, View, telling_views, zoom
+from medssl.report.style import MUTED, PAGE_WIDTH_IN, styled
 
 CONTOURS = ("#2dd4bf", "#7dd3fc", "#c4b5fd", "#f0abfc", "#bef264", "#fde68a")
 MISSED, EXTRA, SWAPPED = "#f59e0b", "#f43f5e", "#a78bfa"

@@ -8,16 +8,11 @@ import numpy as np
 import pytest
 
 from medssl.report import load_run
-from medssl.report.figures import (
-    calibration_strip,
-    dice_strip,
-    entropy_against_dice,
-    figure_png,
-    smooth,
-    training_curves,
-)
+from medssl.report.figures import calibration_strip, dice_strip, entropy_against_dice
 from medssl.report.panels import case_panel
 from medssl.report.slices import load_case
+from medssl.report.style import figure_png
+from medssl.report.training_figures import smooth, training_curves
 
 
 def test_smoothing_keeps_a_constant_and_skips_what_is_not_finite():
