@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from medssl.errors import ConfigError, MedsslError
+from medssl.errors import ConfigError, MedsslError, error_behind
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
@@ -97,56 +97,95 @@ def predict(
 
 
 @app.command()
+def samples(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples.")] = "1,2,5,10,20,50",
+    cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+) -> None:
+    """Measure time, Dice and PAvPU against the number of samples; write RUN/samples.csv for the report."""
+    from medssl.inference.sample_curve import write_sample_curve
+
+    console.print(f"{write_sample_curve(run, _numbers(values), cases)}: shown by 'medssl report {run}'")
+
+
+@app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several are compared.")],
     output: Annotated[Path, typer.Option(help="Page that compares several runs.")] = Path("comparison.html"),
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Method that all others are compared with, case by case; may be repeated."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Of these differences, besides Dice, e.g. hd95; may be repeated.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the tables of several runs as Markdown, too.")] = None,
 ) -> None:
-    """Write RUN/report.html and print its table; with several runs, a page and a table that compare them."""
+    """Write RUN/report.html and print its table; with several runs, a page and tables that compare them.
+
+    --against also writes the differences beside the page, as <page>_differences.csv.
+    """
     from medssl.report import (
         PAPER_CROP_NOTICE,
-        compare_runs,
-        comparison_table,
+        compare,
         load_run,
+        print_comparison,
         summarise,
         summary_table,
         write_comparison,
+        write_differences_csv,
+        write_markdown,
         write_report,
     )
 
+    if metric and not against:
+        raise ConfigError("--metric: names what differences are taken of; give a method with --against, too.")
     if len(runs) == 1:
+        if against or markdown:
+            raise ConfigError(f"--against and --markdown compare runs, and {runs[0]} is only one. Give several.")
         run = load_run(runs[0])
         if run.paper_crop:
             console.print(PAPER_CROP_NOTICE)
         console.print(summary_table(summarise(run.per_case)))
         console.print(f"report: {write_report(runs[0])}")
-    else:
-        if any(load_run(folder).paper_crop for folder in runs):
-            console.print(PAPER_CROP_NOTICE)
-        console.print(comparison_table(compare_runs([load_run(folder) for folder in runs])))
-        console.print(f"report: {write_comparison(runs, output)}")
+        return
+    comparison = compare(runs, against or (), metric or ())
+    print_comparison(comparison, console)
+    console.print(f"report: {write_comparison(comparison, output)}")
+    if against:
+        table = output.with_name(f"{output.stem}_differences.csv")
+        console.print(f"differences: {write_differences_csv(comparison.differences, table)}")
+    if markdown:
+        console.print(f"markdown: {write_markdown(comparison, markdown)}")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def sweep(
     context: typer.Context,
-    bundle: Annotated[Path, typer.Argument(help="The bundle to train, e.g. bundles/mcdropout_unet3d.")],
+    grid: Annotated[Path, typer.Argument(help="A bundle, e.g. bundles/gbdl, or a JSON file that names the rows.")],
     output: Annotated[Path, typer.Option(help="Folder of the runs.")],
-    labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16.")],
-    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2.")] = "0",
+    labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16 (for a bundle).")] = "4",
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2 (for a bundle).")] = "0",
+    variants: Annotated[str, typer.Option(help="Variants, e.g. gbdl,ic,volume (for a bundle that has them).")] = "",
     overlay: Annotated[
-        list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench; may be repeated.")
+        list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench; may be repeated (for a bundle).")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Trainings at a time; they share the cores.")] = 1,
 ) -> None:
-    """Train a grid of labels x seeds, compare; further --key value pairs go to every training. Run again to resume."""
-    from medssl.sweep import Sweep
+    """Train a grid of variants x labels x seeds, compare; further --key value pairs go to all. Run again to resume."""
+    from medssl.sweep import sweep_of_bundle, sweep_of_file
 
     extra = context.args
     if len(extra) % 2 or not all(key.startswith("--") for key in extra[::2]):
         raise ConfigError(f"{' '.join(extra)}: expected further keys of train.json as --key value pairs.")
     keys = tuple((key[2:], value) for key, value in zip(extra[::2], extra[1::2], strict=True))
-    grid = Sweep(bundle, output, _numbers(labelled), _numbers(seeds), tuple(overlay or ()), keys)
-    report(grid.run(jobs), output / "comparison.html")
+    if grid.suffix == ".json":
+        chosen = sweep_of_file(grid, output, keys)
+    else:
+        names = [name for name in variants.split(",") if name]
+        numbers = _numbers(labelled), _numbers(seeds)
+        chosen = sweep_of_bundle(grid, output, *numbers, overlay or (), names, keys)
+    report(chosen.run(jobs), output / "comparison.html")
 
 
 @app.command()
@@ -188,8 +227,11 @@ def main() -> None:
     """Run the command; an error of medssl is printed as its text alone."""
     try:
         app()
-    except MedsslError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    except (MedsslError, RuntimeError) as error:
+        known = error_behind(error)  # MONAI wraps what is raised while a bundle is put together
+        if known is None:
+            raise
+        print(f"{type(known).__name__}: {known}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_DATA) from None
 
 

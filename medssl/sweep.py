@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
@@ -19,6 +20,7 @@ class Training:
     """One cell of the grid: its folder and the keys given to `monai.bundle run training`."""
 
     folder: Path
+    row: "Row"
     keys: dict[str, str]
 
     @property
@@ -28,26 +30,36 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """Every combination of numbers of labels and seeds for one bundle and data set, below `output`.
+class Row:
+    """One row of the tables to come: the bundle, overlays beside its train.json, and the keys that make the row."""
 
-    overlays are names of configs beside train.json; keys are further `--key value` pairs for every training.
+    name: str
+    bundle: Path
+    overlays: tuple[str, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every combination of rows, numbers of labels and seeds, below `output`; keys go to every training.
+
+    A seed is finished for all rows before the next one begins, so that an unfinished sweep compares what it has.
     """
 
-    bundle: Path
+    rows: Sequence[Row]
     output: Path
     labelled: Sequence[int]
     seeds: Sequence[int]
-    overlays: Sequence[str] = ()
     keys: tuple[tuple[str, str], ...] = ()
 
     def trainings(self) -> list[Training]:
         """The cells of the grid, in the order they are run."""
         cells = []
-        for labelled, seed in itertools.product(self.labelled, self.seeds):
-            folder = self.output / f"{self.bundle.name}_{labelled}_seed{seed}"
+        for seed, labelled, row in itertools.product(self.seeds, self.labelled, self.rows):
+            folder = self.output / f"{row.name}_{labelled}_seed{seed}"
             own = {"labelled": str(labelled), "seed": str(seed), "output_dir": str(folder), "resume": "true"}
-            cells.append(Training(folder, {**dict(self.keys), **own, "bundle_root": str(self.bundle)}))
+            keys = {**dict(self.keys), **dict(row.keys), **own, "bundle_root": str(row.bundle)}
+            cells.append(Training(folder, row, keys))
         return cells
 
     def run(self, jobs: int = 1) -> list[Path]:
@@ -69,15 +81,15 @@ class Sweep:
     def _remember(self, training: Training) -> None:
         """Note what the cell is trained with; ConfigError if an earlier sweep trained it with something else."""
         note = training.folder / "sweep.json"
-        asked = json.dumps({"overlays": list(self.overlays), "keys": training.keys}, indent=1, sort_keys=True)
+        asked = json.dumps({"overlays": list(training.row.overlays), "keys": training.keys}, indent=1, sort_keys=True)
         if note.is_file() and note.read_text() != asked:
             raise ConfigError(f"{note}: this run was swept with other keys. Use another --output for this sweep.")
         write_text_atomically(note, asked)
 
     def command(self, training: Training) -> list[str]:
         """The training's command line."""
-        names = ["train", *self.overlays]
-        configs = [str(self.bundle / "configs" / f"{name}.json") for name in names]
+        names = ["train", *training.row.overlays]
+        configs = [str(training.row.bundle / "configs" / f"{name}.json") for name in names]
         pairs = [part for key, value in training.keys.items() for part in (f"--{key}", value)]
         return [sys.executable, "-m", "monai.bundle", "run", "training", "--config_file", str(configs), *pairs]
 
@@ -95,3 +107,39 @@ class Sweep:
             )
         print(f"{training.folder.name}: {'finished' if done.returncode == 0 else 'FAILED'}", flush=True)
         return done.returncode
+
+
+def sweep_of_bundle(
+    bundle: Path,
+    output: Path,
+    labelled: Sequence[int],
+    seeds: Sequence[int],
+    overlays: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    keys: tuple[tuple[str, str], ...] = (),
+) -> Sweep:
+    """The grid of one bundle; each of `variants` is a row of its own."""
+    rows = [Row(variant, bundle, tuple(overlays), (("variant", variant),)) for variant in variants]
+    return Sweep(rows or [Row(bundle.name, bundle, tuple(overlays))], output, labelled, seeds, keys)
+
+
+def sweep_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> Sweep:
+    """The grid in a JSON file: `labelled`, `seeds`, `keys`, `rows` (name to `bundle`, `overlays`, `keys`).
+
+    Raises ConfigError naming the file if it is not such a grid. `keys` are added to the file's own.
+    """
+    try:
+        content = json.loads(file.read_text())
+        rows = [
+            Row(name, Path(row["bundle"]), tuple(row.get("overlays", ())), _pairs(row.get("keys", {})))
+            for name, row in content["rows"].items()
+        ]
+        return Sweep(rows, output, content["labelled"], content["seeds"], _pairs(content.get("keys", {})) + keys)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{file}: not a grid ({type(error).__name__}: {error}). Expected JSON with labelled, seeds and rows."
+        ) from error
+
+
+def _pairs(keys: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((key, str(value)) for key, value in keys.items())

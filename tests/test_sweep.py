@@ -2,25 +2,22 @@
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from medssl.errors import ConfigError
-from medssl.sweep import Sweep
+from medssl.sweep import sweep_of_bundle, sweep_of_file
 
 
 @pytest.fixture
 def grid(tmp_path):
-    return Sweep(
-        bundle=Path("bundles/mcdropout_unet3d"),
-        output=tmp_path,
-        labelled=[4, 100],
-        seeds=[0, 1],
-        overlays=("bench",),
-        keys=(("dataset_name", "phantom"),),
-    )
+    return grid_of(tmp_path)
+
+
+def grid_of(folder, **changes):
+    keys = {"overlays": ("bench",), "keys": (("dataset_name", "phantom"),), **changes}
+    return sweep_of_bundle(Path("bundles/mcdropout_unet3d"), folder, [4, 100], [0, 1], **keys)
 
 
 @pytest.fixture
@@ -42,7 +39,7 @@ def started(monkeypatch):
 def test_every_combination_is_trained_in_its_own_folder_with_all_keys(grid, started):
     folders = grid.run()
     assert [folder.name for folder in folders] == [
-        f"mcdropout_unet3d_{labelled}_seed{seed}" for labelled in (4, 100) for seed in (0, 1)
+        f"mcdropout_unet3d_{labelled}_seed{seed}" for seed in (0, 1) for labelled in (4, 100)
     ]
     command = started[0][0]
     assert command[1:5] == ["-m", "monai.bundle", "run", "training"]
@@ -58,10 +55,40 @@ def test_finished_runs_are_not_trained_again(grid, started):
     assert len(grid.run(jobs=2)) == 4 and started[0] == []
 
 
-def test_other_keys_for_the_same_folder_are_refused(grid, started):
+def test_other_keys_for_the_same_folder_are_refused(grid, started, tmp_path):
     grid.run()
     with pytest.raises(ConfigError, match="other keys"):
-        replace(grid, overlays=("smoke",)).run()
+        grid_of(tmp_path, overlays=("smoke",)).run()
+
+
+def test_variants_are_rows_and_every_seed_is_finished_for_all_rows_first(started, tmp_path):
+    folders = grid_of(tmp_path, variants=["gbdl", "ic"]).run()
+    assert [folder.name for folder in folders][:4] == ["gbdl_4_seed0", "ic_4_seed0", "gbdl_100_seed0", "ic_100_seed0"]
+    assert [command[command.index("--variant") + 1] for command in started[0][:2]] == ["gbdl", "ic"]
+
+
+def test_grid_file_names_rows_of_several_bundles(started, tmp_path):
+    rows = {
+        "supervised": {"bundle": "bundles/mcdropout_unet3d", "overlays": ["bench"], "keys": {"max_epochs": 6}},
+        "gbdl": {"bundle": "bundles/gbdl", "keys": {"max_epochs": 12}},
+    }
+    file = tmp_path / "grid.json"
+    file.write_text(json.dumps({"labelled": [1], "seeds": [3], "keys": {"samples": 5}, "rows": rows}))
+    folders = sweep_of_file(file, tmp_path / "runs", (("dataset_dir", "data"),)).run()
+    assert [folder.name for folder in folders] == ["supervised_1_seed3", "gbdl_1_seed3"]
+    first, second = (dict(zip(command[7::2], command[8::2], strict=True)) for command in started[0])
+    assert first["--max_epochs"] == "6" and second["--max_epochs"] == "12"
+    assert (
+        second["--bundle_root"] == "bundles/gbdl" and second["--samples"] == "5" and second["--dataset_dir"] == "data"
+    )
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"rows": {"a": {}}, "labelled": [1], "seeds": [0]}', '{"rows": {}}'])
+def test_file_that_is_no_grid_is_named(content, tmp_path):
+    file = tmp_path / "grid.json"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"grid\.json: not a grid"):
+        sweep_of_file(file, tmp_path)
 
 
 def test_a_failure_is_named_and_only_that_cell_is_left(grid, started):

@@ -4,8 +4,16 @@ from medssl.data.cases import Split, read_split, split_cases
 from medssl.data.datasets import DATASETS, DatasetFacts, DataSource, dataset_facts, open_dataset
 from medssl.data.facts_json import facts_from_json, facts_to_json
 from medssl.data.layouts import scans_in
+from medssl.data.mixing import MixedDataset, make_mixed_loader, training_dataset
 from medssl.data.pipeline import Pipeline
-from medssl.data.sampling import AugmentedDataset, EpochSampler, cache_cases, make_loader, thesis_steps_per_epoch
+from medssl.data.sampling import (
+    AugmentedDataset,
+    EpochSampler,
+    cache_cases,
+    make_loader,
+    thesis_steps_per_epoch,
+    whole_scans,
+)
 from medssl.data.validate import check_cases, require_valid
 
 __all__ = [
@@ -14,6 +22,7 @@ __all__ = [
     "DataSource",
     "DatasetFacts",
     "EpochSampler",
+    "MixedDataset",
     "Pipeline",
     "Split",
     "cache_cases",
@@ -22,10 +31,13 @@ __all__ = [
     "facts_from_json",
     "facts_to_json",
     "make_loader",
+    "make_mixed_loader",
     "open_dataset",
     "read_split",
     "require_valid",
     "scans_in",
     "split_cases",
     "thesis_steps_per_epoch",
+    "training_dataset",
+    "whole_scans",
 ]

@@ -30,6 +30,10 @@ class Split:
         """The cases with role `name`, in order of their ids."""
         return [case for case in self.cases if case["role"] == name]
 
+    def with_hidden_labels(self, count: int) -> list[Case]:
+        """Up to `count` unlabelled cases that have a label all the same: it may tell how good pseudo-labels are."""
+        return [case for case in self.role("unlabelled") if "label" in case][:count]
+
     @property
     def hash(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted (id, role) pairs."""

@@ -17,6 +17,7 @@ from monai.transforms import Compose
 from torch.utils.data import DataLoader, Sampler
 
 from medssl.data.datasets import Case
+from medssl.data.pipeline import Pipeline
 from medssl.data.volumes import split_address
 from medssl.errors import ConfigError
 
@@ -108,19 +109,36 @@ def make_loader(
 
     batch_size is that of all processes together; each gets its equal part. Raises ConfigError if it cannot be divided.
     """
+    own, rank, world_size = share_of_process(batch_size, "batch_size")
+    return loader_of(dataset, EpochSampler(len(dataset), own, steps, seed, rank, world_size), own, num_workers)
+
+
+def share_of_process(size: int, name: str) -> tuple[int, int, int]:
+    """This process's part of a global number of samples, its rank and the number of processes."""
     rank, world_size = idist.get_rank(), idist.get_world_size()
-    if batch_size % world_size:
-        raise ConfigError(f"batch_size {batch_size} cannot be divided among {world_size} processes.")
-    own = batch_size // world_size
+    if size % world_size:
+        raise ConfigError(f"{name} {size} cannot be divided among {world_size} processes.")
+    return size // world_size, rank, world_size
+
+
+def loader_of(
+    dataset: torch.utils.data.Dataset, sampler: Sampler[Draw], batch_size: int, num_workers: int
+) -> DataLoader:
+    """The loader of whole batches that `sampler` draws."""
     return DataLoader(
         dataset,
-        batch_size=own,
-        sampler=EpochSampler(len(dataset), own, steps, seed, rank, world_size),
+        batch_size=batch_size,
+        sampler=sampler,
         num_workers=num_workers,
         persistent_workers=num_workers > 0,
         pin_memory=torch.cuda.is_available(),
         drop_last=True,
     )
+
+
+def whole_scans(cases: Sequence[Case], pipeline: Pipeline, cache: str = "memory", cache_dir: str = "") -> DataLoader:
+    """Cases with their labels, whole and one at a time: for validation."""
+    return DataLoader(cache_cases(cases, pipeline.preprocessing(), cache, cache_dir), batch_size=1)
 
 
 def thesis_steps_per_epoch(num_labelled: int, num_unlabelled: int, batch_size: int) -> int:

@@ -5,26 +5,42 @@ import json
 import logging
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 from ignite.engine import Engine, Events
 from ignite.handlers import ProgressBar
+from monai.handlers import ValidationHandler
 from torch import Tensor
 
 from medssl.engine.checkpoint import CheckpointStore
-from medssl.engine.run_folder import RunFolder
+from medssl.engine.run_folder import RunFolder, read_facts
 from medssl.engine.tracking import MlflowTracker, NoTracker
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged
+from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
 
 logger = logging.getLogger(__name__)
 
 
 class RecordProgress:
-    """Writes losses of every step, their mean of every epoch and validation results to the folder and to MLflow."""
+    """Writes losses of every step, their mean of every epoch and validation results to the folder and to MLflow.
 
-    def __init__(self, folder: RunFolder, tracker: MlflowTracker | NoTracker, validator: Engine | None = None) -> None:
-        self.folder, self.tracker, self.validator = folder, tracker, validator
+    stage: the stage's name in the records of a run with several, where losses of different stages have other names in
+    MLflow too. health: an evaluator whose results are no validation.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        tracker: MlflowTracker | NoTracker,
+        validator: Engine | None = None,
+        stage: str = "",
+        health: Engine | None = None,
+    ) -> None:
+        self.folder, self.tracker, self.validator, self.health = folder, tracker, validator, health
+        self._named = {"stage": stage} if stage else {}
+        self._prefix = f"{stage}_" if stage else ""
         self._rows: list[tuple[int, dict[str, float]]] = []
         self._failed = False
 
@@ -32,12 +48,13 @@ class RecordProgress:
         trainer.add_event_handler(Events.ITERATION_COMPLETED, self._record_step)
         trainer.add_event_handler(Events.EPOCH_COMPLETED, self._record_epoch)
         trainer.add_event_handler(Events.EXCEPTION_RAISED, self._record_failure)
-        if self.validator is not None:
-            self.validator.add_event_handler(Events.COMPLETED, self._record_validation, trainer)
+        for kind, engine in (("validation", self.validator), ("health", self.health)):
+            if engine is not None:
+                engine.add_event_handler(Events.COMPLETED, self._record_metrics, trainer, kind)
 
     def _record_step(self, trainer: MethodTrainer) -> None:
         values, step = trainer.state.output, trainer.state.iteration
-        self.folder.record("step", epoch=trainer.state.epoch, step=step, **values)
+        self.folder.record("step", epoch=trainer.state.epoch, step=step, **self._named, **values)
         self._rows.append((step, values))
 
     def _record_epoch(self, trainer: MethodTrainer) -> None:
@@ -47,17 +64,21 @@ class RecordProgress:
                 sums[name] += value / len(self._rows)
         trainer.state.metrics["epoch_loss"] = sums["loss"]
         epoch, step, seconds = trainer.state.epoch, trainer.state.iteration, trainer.state.times["EPOCH_COMPLETED"]
-        self.folder.record("epoch", epoch=epoch, step=step, seconds=round(seconds, 3), **sums)
+        self.folder.record("epoch", epoch=epoch, step=step, seconds=round(seconds, 3), **self._named, **sums)
         if self.tracker.run_id is not None and self.folder.facts().get("mlflow_run_id") != self.tracker.run_id:
             self.folder.update(tracking_uri=self.tracker.tracking_uri, mlflow_run_id=self.tracker.run_id)
-        self.tracker.log_metrics(self._rows)
-        self.tracker.log_metrics([(step, {f"epoch_{name}": value for name, value in sums.items()})])
+        self.tracker.log_metrics([(at, self._tracked(values)) for at, values in self._rows])
+        self.tracker.log_metrics([(step, self._tracked(sums, "epoch_"))])
         self._rows = []
 
-    def _record_validation(self, validator: Engine, trainer: MethodTrainer) -> None:
-        values = {name: float(value) for name, value in validator.state.metrics.items()}
-        self.folder.record("validation", epoch=trainer.state.epoch, step=trainer.state.iteration, **values)
-        self.tracker.log_metrics([(trainer.state.iteration, {f"validation_{k}": v for k, v in values.items()})])
+    def _record_metrics(self, engine: Engine, trainer: MethodTrainer, kind: str) -> None:
+        values = {name: float(value) for name, value in engine.state.metrics.items()}
+        at = {"epoch": trainer.state.epoch, "step": trainer.state.iteration}
+        self.folder.record(kind, **at, **self._named, **values)
+        self.tracker.log_metrics([(trainer.state.iteration, self._tracked(values, f"{kind}_"))])
+
+    def _tracked(self, values: dict[str, float], kind: str = "") -> dict[str, float]:
+        return {f"{self._prefix}{kind}{name}": value for name, value in values.items()}
 
     def _record_failure(self, trainer: MethodTrainer, error: BaseException) -> None:
         if self._failed:  # Ignite raises the event once for the epoch and once for the run
@@ -77,20 +98,43 @@ class RecordProgress:
 
 
 class KeepCheckpoints:
-    """Saves the trainer's state every `interval` epochs and at the end; at the start loads it if the run is resumed."""
+    """Saves the trainer's state every `interval` epochs and at the end; at the start loads it if the run is resumed.
 
-    def __init__(self, folder: RunFolder, name: str = "checkpoints", interval: int = 1, keep: int = 2) -> None:
+    A stage that has no checkpoint of its own may begin with that of the same stage of another run, `taken_from`, if
+    both have the same split.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        name: str = "checkpoints",
+        interval: int = 1,
+        keep: int = 2,
+        taken_from: str | Path | None = None,
+    ) -> None:
         self.folder, self.interval = folder, interval
         self.store = CheckpointStore(folder.path / name, keep)
+        self.taken_from = None if taken_from is None else Path(taken_from)
 
     def attach(self, trainer: MethodTrainer) -> None:
         if self.folder.resumed and self.store.files():
-            state, _ = self.store.load_latest(trainer.state.device)
-            trainer.load_state_dict(state)
+            trainer.load_state_dict(self.store.load_latest(trainer.state.device)[0])
+        elif self.taken_from is not None:
+            self._take(self.taken_from, trainer)
         elif self.folder.resumed:
-            logger.warning("%s: no checkpoint yet, the run starts at its first epoch.", self.store.folder)
-        self.folder.forget_after(trainer.state.epoch)
+            logger.warning("%s: no checkpoint yet, training starts at its first epoch.", self.store.folder)
+        if not trainer.is_finished:  # what a finished stage is followed by stays
+            self.folder.forget_after(trainer.state.epoch)
         trainer.add_event_handler(Events.EPOCH_COMPLETED, self._save)
+
+    def _take(self, other: Path, trainer: MethodTrainer) -> None:
+        ours, theirs = self.folder.facts().get("split_hash"), read_facts(other).get("split_hash")
+        if ours != theirs:
+            raise ConfigError(
+                f"{other}: its split is {theirs}, this run's is {ours}: it may have seen test cases. "
+                "Train both with the same data, labelled, seed and split keys."
+            )
+        trainer.load_state_dict(CheckpointStore(other / self.store.folder.name).load_latest(trainer.state.device)[0])
 
     def _save(self, trainer: MethodTrainer) -> None:
         epoch = trainer.state.epoch
@@ -131,3 +175,28 @@ class ShowProgress:
 
     def _say(self, trainer: MethodTrainer, text: str) -> None:
         print(f"{self.title}: epoch {trainer.state.epoch}/{trainer.state.max_epochs}  {text}", flush=True)
+
+
+def training_handlers(
+    folder: RunFolder,
+    tracker: MlflowTracker | NoTracker,
+    validator: Engine,
+    val_interval: int = 10,
+    save_interval: int = 1,
+    stage: str = "",
+    checkpoints: str = "checkpoints",
+    taken_from: str | Path | None = None,
+    health: Engine | None = None,
+) -> list[Any]:
+    """What every training attaches to its trainer: records, progress, validation (where there are cases), checkpoints.
+
+    stage names one of several stages of a run. health: a further evaluator, recorded but not shown as validation.
+    """
+    title = f"stage {stage}" if stage else "training"
+    evaluators = [engine for engine in (validator, health) if engine is not None and len(engine.data_loader)]
+    return [
+        RecordProgress(folder, tracker, validator, stage, health),
+        ShowProgress(folder, validator, title),
+        *(ValidationHandler(val_interval, engine) for engine in evaluators),
+        KeepCheckpoints(folder, checkpoints, save_interval, taken_from=taken_from),
+    ]

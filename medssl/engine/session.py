@@ -108,6 +108,7 @@ def _explain(kind: type[BaseException], error: BaseException, trace: TracebackTy
         print(f"{type(known).__name__}: {known}", file=sys.stderr)
 
 
-def default_output_dir(bundle: str, dataset: str, labelled: int | None, seed: int) -> str:
-    """`runs/<bundle>/<dataset>_<labelled>_seed<seed>`."""
-    return f"runs/{bundle}/{dataset}_{'preset' if labelled is None else labelled}_seed{seed}"
+def default_output_dir(bundle: str, dataset: str, labelled: int | None, seed: int, variant: str = "") -> str:
+    """`runs/<bundle>/<dataset>_<labelled>_seed<seed>`, the data set after the variant's name where that differs."""
+    name = f"{variant}_{dataset}" if variant not in ("", bundle) else dataset
+    return f"runs/{bundle}/{name}_{'preset' if labelled is None else labelled}_seed{seed}"

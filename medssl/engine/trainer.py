@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from medssl.engine.seeding import seed_everything
-from medssl.errors import CheckpointError, MedsslError
+from medssl.errors import CheckpointError, ConfigError, MedsslError
 from medssl.flags import flag
 
 
@@ -36,7 +36,8 @@ class MethodTrainer(Trainer):
     `method` is a module that holds all networks of a training method and maps a batch to named scalar losses. The
     optimiser steps after every batch, the scheduler too; all randomness of a step follows from `seed` and its number.
     In a process group the method is wrapped for distributed training. The engine's output is the losses as floats,
-    their mean over all processes.
+    their mean over all processes. A second stage of a run counts on from the `first_epoch` that the one before it
+    ended with, up to `max_epochs`.
     """
 
     def __init__(
@@ -49,11 +50,14 @@ class MethodTrainer(Trainer):
         lr_scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
         amp: bool | str = False,
         seed: int = 0,
+        first_epoch: int = 0,
         train_handlers: Sequence[Any] | None = None,
     ) -> None:
         amp = flag(amp, "amp")
         super().__init__(device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False)
         self.method, self.optimizer, self.lr_scheduler, self.seed = method, optimizer, lr_scheduler, seed
+        self.first_epoch = self.state.epoch = first_epoch
+        self.state.iteration = first_epoch * len(train_data_loader)
         self.grad_scaler = torch.amp.GradScaler(self.state.device.type, enabled=amp)
         self.step_module = DistributedDataParallel(method) if idist.get_world_size() > 1 else method
         self.add_event_handler(Events.EPOCH_STARTED, MethodTrainer._begin_epoch)
@@ -61,7 +65,7 @@ class MethodTrainer(Trainer):
 
     def run(self) -> None:  # type: ignore[override]
         """Train until `max_epochs`; a run that is already there returns at once."""
-        if self.state.epoch >= self.state.max_epochs:
+        if self.is_finished:
             return
         try:
             super().run()
@@ -70,10 +74,23 @@ class MethodTrainer(Trainer):
             if isinstance(self.data_loader, DataLoader):
                 self.data_loader._iterator = None
 
+    @property
+    def is_finished(self) -> bool:
+        return self.state.epoch >= self.state.max_epochs
+
+    def require_finished(self) -> None:
+        """ConfigError unless all epochs are trained: asked by a stage that builds on this one."""
+        if not self.is_finished:
+            raise ConfigError(
+                f"the first stage has {self.state.epoch} of {self.state.max_epochs} epochs. Run it to its end with "
+                "`run first_stage --resume true`, or run `training`."
+            )
+
     def state_dict(self) -> dict[str, Any]:  # type: ignore[override]
         """All that a later process needs to go on as if nothing had happened."""
         scheduler = self.lr_scheduler.state_dict() if self.lr_scheduler else {}
         return {
+            "first_epoch": self.first_epoch,
             "epoch": self.state.epoch,
             "step": self.state.iteration,
             "method": self.method.state_dict(),
@@ -84,6 +101,11 @@ class MethodTrainer(Trainer):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # type: ignore[override]
         """Continue after the epoch that `state` was taken at."""
+        if state.get("first_epoch", 0) != self.first_epoch:
+            raise CheckpointError(
+                f"the checkpoint's stage began after epoch {state['first_epoch']}, here it begins after "
+                f"{self.first_epoch}. Resume with the epochs that the run was started with."
+            )
         try:
             self.method.load_state_dict(state["method"])
             self.optimizer.load_state_dict(state["optimizer"])

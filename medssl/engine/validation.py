@@ -19,8 +19,9 @@ def segmentation_validator(
     num_classes: int,
     device: torch.device,
     amp: bool | str = False,
+    metric: str = "dice",
 ) -> SupervisedEvaluator:
-    """A MONAI evaluator whose metric `dice` is the mean over cases and foreground classes.
+    """A MONAI evaluator whose `metric` is the Dice, its mean over cases and foreground classes.
 
     In a process group every process validates all cases, so that none waits for another's shard.
     """
@@ -36,6 +37,6 @@ def segmentation_validator(
         network=network,
         inferer=inferer,
         postprocessing=discrete,
-        key_val_metric={"dice": MeanDice(include_background=False, output_transform=from_engine(["pred", "label"]))},
+        key_val_metric={metric: MeanDice(include_background=False, output_transform=from_engine(["pred", "label"]))},
         amp=flag(amp, "amp"),
     )

@@ -5,6 +5,7 @@ from medssl.inference.evaluation import Evaluation, evaluation_folder
 from medssl.inference.export import export_bundle, require_bundle
 from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Prediction, Predictor, load_predictor
+from medssl.inference.reconstructions import write_reconstructions
 
 __all__ = [
     "Evaluation",
@@ -16,4 +17,5 @@ __all__ = [
     "export_bundle",
     "load_predictor",
     "require_bundle",
+    "write_reconstructions",
 ]

@@ -5,17 +5,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-def soft_dice_loss(probs: Tensor, target: Tensor, smooth: float = 1e-5) -> Tensor:
+def soft_dice_loss(probs: Tensor, target: Tensor, weight: Tensor | None = None, smooth: float = 1e-5) -> Tensor:
     """One minus the soft Dice of the foreground channels, averaged over batch and classes.
 
-    probs and target: (B, C, *spatial), channel 0 the background; target one-hot or soft.
+    probs and target: (B, C, *spatial), channel 0 the background; target one-hot or soft. weight (B, *spatial): what
+    each voxel counts.
     """
     dims = tuple(range(2, probs.ndim))
     # sums over a whole patch need float32 at least
     dtype = torch.promote_types(probs.dtype, torch.float32)
     probs, target = probs[:, 1:].to(dtype), target[:, 1:].to(dtype)
-    overlap = (probs * target).sum(dims)
-    size = probs.sum(dims) + target.sum(dims)
+    counts = torch.ones_like(probs[:, :1]) if weight is None else weight.unsqueeze(1).to(dtype)
+    overlap = (counts * probs * target).sum(dims)
+    size = (counts * (probs + target)).sum(dims)
     return (1 - (2 * overlap + smooth) / (size + smooth)).mean()
 
 
@@ -29,17 +31,22 @@ class DiceCE(nn.Module):
     """Weighted cross-entropy and Dice on logits: beta_1 = 1.0 and beta_2 = 2.0 in the thesis.
 
     Takes logits (B, C, *spatial) and either class ids (B, 1, *spatial) or soft labels (B, C, *spatial), where the
-    cross-entropy is taken against the soft distribution. Returns the terms by name, `loss` their weighted sum.
+    cross-entropy is taken against the soft distribution; and, if voxels do not all count the same, their weights
+    (B, *spatial). Returns the terms by name, `loss` their weighted sum.
     """
 
     def __init__(self, ce_weight: float = 1.0, dice_weight: float = 2.0) -> None:
         super().__init__()
         self.ce_weight, self.dice_weight = ce_weight, dice_weight
 
-    def forward(self, logits: Tensor, target: Tensor) -> dict[str, Tensor]:
+    def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
         num_classes = logits.shape[1]
         is_soft = target.shape[1] == num_classes and num_classes > 1
         soft = target if is_soft else one_hot(target, num_classes)
-        ce = F.cross_entropy(logits, target.to(logits.dtype) if is_soft else target.squeeze(1).long())
-        dice = soft_dice_loss(torch.softmax(logits, dim=1), soft)
+        wanted = target.to(logits.dtype) if is_soft else target.squeeze(1).long()
+        if weight is None:
+            ce = F.cross_entropy(logits, wanted)
+        else:
+            ce = (weight * F.cross_entropy(logits, wanted, reduction="none")).sum() / weight.sum().clamp_min(1e-5)
+        dice = soft_dice_loss(torch.softmax(logits, dim=1), soft, weight)
         return {"loss": self.ce_weight * ce + self.dice_weight * dice, "ce": ce, "dice": dice}

@@ -1,13 +1,16 @@
 """GBDL (thesis, chapter 3): latent representation learning, then the posterior 3D-UNet on generated pseudo-labels."""
 
+import math
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from medssl.losses.gaussian import RankOneGaussians
+from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.networks.lrl import LRL
-from medssl.uncertainty.maps import predictive_entropy
+from medssl.uncertainty.maps import entropy_of
 
 
 class LatentLearning(nn.Module):
@@ -16,7 +19,7 @@ class LatentLearning(nn.Module):
     lambda_1 cross-entropy + lambda_2 Dice on labelled patches (`segmentation_loss` has these weights), lambda_3 mean
     squared error of the reconstruction and lambda_4 KL on all. The batch has `image`, `label` and `is_labelled` (B,);
     labels of unlabelled patches are never read. kl: "product" as in the thesis, or the "sum" over the slices.
-    Health is logged beside the losses: the mean latent variance, and how much the means differ between slices.
+    Health is logged beside the losses: the mean latent variance, v.v, and how much the means differ between slices.
     """
 
     def __init__(
@@ -33,47 +36,47 @@ class LatentLearning(nn.Module):
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         image, labelled = batch["image"], batch["is_labelled"].bool()
-        output = self.network(image)
+        output = self.network(image, labelled)
         latent = output.latent
         kl = (latent.product_kl() if self.kl == "product" else latent.sum_kl()).mean()
         terms = {"kl": kl, "latent_variance": latent.trace().mean() / latent.mean.shape[-1]}
         terms["latent_mean_spread"] = latent.mean.std(dim=1, correction=0).mean()
+        if isinstance(latent, RankOneGaussians):
+            terms["v_squared"] = latent.v.square().sum(-1).mean()
         loss = self.kl_weight * kl
         if output.reconstruction is not None:
-            terms["mse"] = F.mse_loss(output.reconstruction, image)
+            wanted = F.adaptive_avg_pool3d(image, output.reconstruction.shape[2:])
+            terms["mse"] = F.mse_loss(output.reconstruction, wanted)
             loss = loss + self.mse_weight * terms["mse"]
         if labelled.any():
-            found = self.segmentation_loss(output.logits[labelled], batch["label"][labelled])
+            found = self.segmentation_loss(output.logits, batch["label"][labelled])
             loss = loss + found.pop("loss")
             terms |= found
         return {"loss": loss, **terms}
 
 
 class PosteriorLearning(nn.Module):
-    """Stage 2: the posterior network on true labels and on pseudo-labels that the frozen LRL generates.
+    """Stage 2: the posterior network on true labels and on the pseudo-labels of a frozen teacher (LRL).
 
-    A pseudo-label is the mean of `samples` (M) draws. pseudo: "soft" keeps the probabilities, "hard" their most likely
-    class. With `weigh_by_entropy` each unlabelled patch counts by one minus its normalised mean entropy over the draws.
+    pseudo: "soft" keeps the probabilities, "hard" their most likely class. With `weigh_by_entropy` a voxel of a
+    pseudo-label counts by one minus its entropy over the draws, as a share of the largest possible one. The teacher is
+    no part of this module's parameters and state: it has its own checkpoint.
     """
 
     def __init__(
         self,
         network: nn.Module,
-        teacher: LRL,
+        pseudo_labels: PseudoLabels,
         segmentation_loss: nn.Module,
-        samples: int = 5,
         pseudo: Literal["soft", "hard"] = "soft",
         weigh_by_entropy: bool = False,
     ) -> None:
         super().__init__()
-        self.network, self.teacher, self.segmentation_loss = network, teacher, segmentation_loss
-        self.samples, self.pseudo, self.weigh_by_entropy = samples, pseudo, weigh_by_entropy
-        self.teacher.requires_grad_(False)
-
-    def train(self, mode: bool = True) -> "PosteriorLearning":
-        super().train(mode)
-        self.teacher.eval()
-        return self
+        if pseudo not in ("soft", "hard"):
+            raise ValueError(f"pseudo '{pseudo}' is unknown: soft or hard")
+        self.network, self.segmentation_loss = network, segmentation_loss
+        self.pseudo, self.weigh_by_entropy = pseudo, weigh_by_entropy
+        self._frozen = (pseudo_labels.requires_grad_(False),)  # in a tuple it is not registered
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         image, labelled = batch["image"], batch["is_labelled"].bool()
@@ -85,18 +88,17 @@ class PosteriorLearning(nn.Module):
             loss = loss + labelled.float().mean() * found.pop("loss")
             terms |= found
         if (~labelled).any():
-            target, weight = self._pseudo_labels(image[~labelled])
-            found = self.segmentation_loss(logits[~labelled], target)
-            loss = loss + (~labelled).float().mean() * weight * found["loss"]
-            terms |= {"pseudo_ce": found["ce"], "pseudo_dice": found["dice"], "pseudo_weight": weight}
+            target, weight = self._targets(image[~labelled])
+            found = self.segmentation_loss(logits[~labelled], target, weight)
+            loss = loss + (~labelled).float().mean() * found["loss"]
+            terms |= {"pseudo_ce": found["ce"], "pseudo_dice": found["dice"]}
+            if weight is not None:
+                terms["pseudo_weight"] = weight.mean()
         return {"loss": loss, **terms}
 
     @torch.no_grad()
-    def _pseudo_labels(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        """Targets for the loss, and the weight of the unlabelled part."""
-        draws = self.teacher.pseudo_label_samples(image, self.samples)
-        probs = draws.mean(0)
-        weight = torch.ones((), device=image.device)
-        if self.weigh_by_entropy:
-            weight = 1 - predictive_entropy(draws).mean() / torch.tensor(float(probs.shape[1])).log2()
+    def _targets(self, image: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Labels for the loss, and what each voxel counts (None: all the same)."""
+        probs = self._frozen[0].eval()(image)
+        weight = 1 - entropy_of(probs) / math.log2(probs.shape[1]) if self.weigh_by_entropy else None
         return (probs if self.pseudo == "soft" else probs.argmax(1, keepdim=True)), weight

@@ -49,21 +49,26 @@ class Decoder(nn.Module):
     """From the coarsest map back to full resolution: upsampled, joined with the encoder's features, convolved.
 
     `bottom_channels` is the width of the coarsest map, `widths` those of the encoder, finest first. Returns `widths[0]`
-    channels. `dropout` drops whole channels of every block's input.
+    channels. `dropout` drops whole channels of every block's input. Without `skips` the encoder's features give only
+    the sizes: all that comes out has passed the coarsest map.
     """
 
-    def __init__(self, bottom_channels: int, widths: tuple[int, ...], dropout: float = 0.0) -> None:
+    def __init__(self, bottom_channels: int, widths: tuple[int, ...], dropout: float = 0.0, skips: bool = True) -> None:
         super().__init__()
-        skips = widths[-2::-1]
-        below = (bottom_channels, *skips[:-1])
-        self.blocks = nn.ModuleList(DoubleConv(b + skip, skip, skip) for b, skip in zip(below, skips, strict=True))
+        self.skips = skips
+        finer = widths[-2::-1]
+        below = (bottom_channels, *finer[:-1])
+        self.blocks = nn.ModuleList(
+            DoubleConv(coarse + fine * skips, fine, fine) for coarse, fine in zip(below, finer, strict=True)
+        )
         self.dropout = nn.Dropout3d(dropout)
 
     def forward(self, bottom: Tensor, features: list[Tensor]) -> Tensor:
         x = bottom
         for level, block in enumerate(self.blocks):  # in a form that TorchScript exports
             skip = features[-2 - level]
-            x = block(self.dropout(torch.cat([upsample_to(x, skip), skip], dim=1)))
+            x = upsample_to(x, skip)
+            x = block(self.dropout(torch.cat([x, skip], dim=1) if self.skips else x))
         return x
 
 

@@ -17,7 +17,10 @@ LRL_WIDTHS = (64, 128, 256, 512, 512)
 
 @dataclass(frozen=True)
 class LRLOutput:
-    """What one pass gives: label logits, latent Gaussians, and the reconstruction (None if that path is left out)."""
+    """What one pass gives: label logits, latent Gaussians, and the reconstruction (None if that path is left out).
+
+    logits are those of the patches that were asked for.
+    """
 
     logits: Tensor
     latent: RankOneGaussians | IndependentGaussians
@@ -34,7 +37,8 @@ class LRL(nn.Module):
     whole "volume", or "independent" components (IC-LRL); shared_head: mean and v share their convolution (released);
     label_bottleneck: encoder 2's features pass a 256-d bottleneck (released); last_kernel 3 or 1 (released);
     with_reconstruction False removes that path; shared_encoder uses one encoder for both; with_z False leaves z out of
-    the label branch; v_bound limits the length of v.
+    the label branch; v_bound limits the length of v; label_skips and image_skips False cut a decoder off from its
+    encoder's finer features, so that nothing can bypass z; reconstruction_level k paints the scan 2^k times coarser.
     """
 
     def __init__(
@@ -54,13 +58,18 @@ class LRL(nn.Module):
         with_reconstruction: bool = True,
         shared_encoder: bool = False,
         with_z: bool = True,
+        label_skips: bool = True,
+        image_skips: bool = True,
+        reconstruction_level: int = 0,
     ) -> None:
         super().__init__()
         widths = tuple(widths)
         if latent not in ("slices", "volume", "independent"):
             raise ValueError(f"latent '{latent}' is unknown: slices, volume or independent")
         self.c, self.covariance, self.latent_kind, self.v_bound = c, covariance, latent, v_bound
-        self.with_z = with_z
+        if not 0 <= reconstruction_level < len(widths) - 1:
+            raise ValueError(f"reconstruction_level {reconstruction_level}: 0 to {len(widths) - 2} for widths {widths}")
+        self.with_z, self.reconstruction_level = with_z, reconstruction_level
         coarse = _coarsest(patch_size, len(widths))
         bottom = widths[-1]
         self.image_encoder = Encoder(in_channels, widths, widen_first=True)
@@ -73,21 +82,29 @@ class LRL(nn.Module):
             self.label_bottleneck = nn.Sequential(
                 SliceToVector(bottom, coarse, latent_dim), VectorToSlice(bottom, coarse, latent_dim)
             )
-        self.label_decoder = Decoder(2 * bottom if with_z else bottom, widths)
+        self.label_decoder = Decoder(2 * bottom if with_z else bottom, widths, skips=label_skips)
         self.classifier = nn.Conv3d(widths[0], out_channels, last_kernel, padding=last_kernel // 2)
-        self.image_decoder = Decoder(bottom, widths) if with_reconstruction else None
-        self.painter = nn.Conv3d(widths[0], in_channels, 3, padding=1) if with_reconstruction else None
+        painted = widths[reconstruction_level:]
+        self.image_decoder = Decoder(bottom, painted, skips=image_skips) if with_reconstruction else None
+        self.painter = nn.Conv3d(painted[0], in_channels, 3, padding=1) if with_reconstruction else None
         initialise(self)
 
-    def forward(self, x: Tensor) -> LRLOutput:
+    def forward(self, x: Tensor, labelled: Tensor | None = None) -> LRLOutput:
+        """All that the losses need. labelled (B,) bool: the patches whose logits are wanted, all by default."""
+        wanted = torch.ones(len(x), dtype=torch.bool, device=x.device) if labelled is None else labelled
         image_features = self.image_encoder(x)
         latent = self.latent_of(image_features[-1])
         z_map = self.map_of(latent.sample(), x.shape[-1])
-        label_features = image_features if self.label_encoder is self.image_encoder else self.label_encoder(x)
         reconstruction = None
         if self.image_decoder is not None and self.painter is not None:
-            reconstruction = torch.tanh(self.painter(self.image_decoder(z_map, image_features)))
-        return LRLOutput(self.label_logits(label_features, z_map), latent, reconstruction)
+            features = image_features[self.reconstruction_level :]
+            reconstruction = torch.tanh(self.painter(self.image_decoder(z_map, features)))
+        label_features = self.label_features(x[wanted], [features[wanted] for features in image_features])
+        return LRLOutput(self.label_logits(label_features, z_map[wanted]), latent, reconstruction)
+
+    def label_features(self, x: Tensor, image_features: list[Tensor]) -> list[Tensor]:
+        """Encoder 2's features, or encoder X's where the two are one."""
+        return image_features if self.label_encoder is self.image_encoder else self.label_encoder(x)
 
     def latent_of(self, bottom: Tensor) -> RankOneGaussians | IndependentGaussians:
         """The posterior Q(Z | X) of every slice, or of the mean slice for "volume", from encoder X's coarsest map."""
@@ -112,7 +129,7 @@ class LRL(nn.Module):
     def pseudo_label_samples(self, x: Tensor, samples: int) -> Tensor:
         """`samples` draws of label probabilities, (samples, B, C, ...), for pseudo-labels; encoders run once."""
         image_features = self.image_encoder(x)
-        label_features = image_features if self.label_encoder is self.image_encoder else self.label_encoder(x)
+        label_features = self.label_features(x, image_features)
         latent = self.latent_of(image_features[-1])
         draws = [
             torch.softmax(self.label_logits(label_features, self.map_of(latent.sample(), x.shape[-1])), dim=1)

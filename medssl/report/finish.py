@@ -28,6 +28,13 @@ def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
     folder.finish()
 
 
+def finish_stage(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
+    """End a process that trained the first stage only: a later one goes on with the run and its MLflow run."""
+    tracker.finish()
+    folder.update(tracking_uri=getattr(tracker, "tracking_uri", None), mlflow_run_id=tracker.run_id)
+    folder.finish("first stage finished")
+
+
 def _test_metrics(rows: list[SummaryRow]) -> dict[str, float]:
     """`test_dice_kidney` and the like from the summary's rows."""
     metrics: dict[str, float] = {}

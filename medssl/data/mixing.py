@@ -1,0 +1,99 @@
+"""Batches of labelled and unlabelled patches, of fixed proportion; an unlabelled scan's label is never opened."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Sampler
+
+from medssl.data.cases import Split
+from medssl.data.pipeline import Pipeline
+from medssl.data.sampling import AugmentedDataset, Draw, EpochSampler, cache_cases, loader_of, share_of_process
+from medssl.errors import ConfigError
+
+UNLABELLED_SEED = 7_919  # keeps the two streams' draws apart
+
+
+class MixedDataset(torch.utils.data.Dataset):
+    """The labelled samples, then the unlabelled ones: `is_labelled` tells them apart, an empty label stands in."""
+
+    def __init__(self, labelled: AugmentedDataset, unlabelled: AugmentedDataset) -> None:
+        self.labelled, self.unlabelled = labelled, unlabelled
+
+    def __len__(self) -> int:
+        return len(self.labelled) + len(self.unlabelled)
+
+    def __getitem__(self, draw: Draw | int) -> dict[str, Any]:
+        index, seed = draw if isinstance(draw, tuple) else (draw, 0)
+        if index < len(self.labelled):
+            return {**self.labelled[Draw(index, seed)], "is_labelled": True}
+        sample = self.unlabelled[Draw(index - len(self.labelled), seed)]
+        return {**sample, "label": torch.zeros_like(sample["image"][:1], dtype=torch.uint8), "is_labelled": False}
+
+
+class TwoStreamSampler(Sampler[Draw]):
+    """Batch by batch some draws of the labelled cases and some of the unlabelled ones, in this order."""
+
+    def __init__(self, labelled: EpochSampler, unlabelled: EpochSampler, steps: int) -> None:
+        self.labelled, self.unlabelled, self.steps = labelled, unlabelled, steps
+
+    def set_epoch(self, epoch: int) -> None:
+        self.labelled.set_epoch(epoch)
+        self.unlabelled.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self.labelled) + len(self.unlabelled)
+
+    def __iter__(self) -> Iterator[Draw]:
+        with_label, without = iter(self.labelled), iter(self.unlabelled)
+        for _ in range(self.steps):
+            for _ in range(len(self.labelled) // self.steps):
+                yield next(with_label)
+            for _ in range(len(self.unlabelled) // self.steps):
+                case, seed = next(without)
+                yield Draw(self.labelled.num_cases + case, seed)
+
+
+def training_dataset(split: Split, pipeline: Pipeline, cache: str = "memory", cache_dir: str = "") -> MixedDataset:
+    """Augmented patches of the split's labelled and unlabelled cases, the deterministic part computed once."""
+    parts = []
+    for role, with_label in (("labelled", True), ("unlabelled", False)):
+        preprocessing = pipeline.preprocessing(with_label, training=True)
+        cached = cache_cases(split.role(role), preprocessing, cache, cache_dir)
+        parts.append(AugmentedDataset(cached, pipeline.augmentation(with_label)))
+    return MixedDataset(*parts)
+
+
+def make_mixed_loader(
+    dataset: MixedDataset,
+    batch_size: int,
+    labelled_per_batch: int,
+    steps: int,
+    seed: int = 0,
+    num_workers: int = 0,
+    with_unlabelled: bool = True,
+) -> DataLoader:
+    """`steps` batches an epoch, `labelled_per_batch` of their patches labelled; the rest is unlabelled, or left out.
+
+    The numbers are those of all processes together. Raises ConfigError if one of the two kinds is missing in a batch or
+    in the split, or cannot be divided among the processes.
+    """
+    labelled = _stream(dataset.labelled, "labelled", labelled_per_batch, steps, seed)
+    if not with_unlabelled:
+        return loader_of(dataset, labelled, len(labelled) // steps, num_workers)
+    others = batch_size - labelled_per_batch
+    unlabelled = _stream(dataset.unlabelled, "unlabelled", others, steps, seed + UNLABELLED_SEED)
+    sampler = TwoStreamSampler(labelled, unlabelled, steps)
+    return loader_of(dataset, sampler, len(sampler) // steps, num_workers)
+
+
+def _stream(cases: AugmentedDataset, kind: str, per_batch: int, steps: int, seed: int) -> EpochSampler:
+    own, rank, world_size = share_of_process(per_batch, f"{kind} patches a batch:")
+    if own < 1:
+        raise ConfigError(f"{per_batch} {kind} patches a batch. Choose labelled_per_batch between 0 and batch_size.")
+    if not len(cases):
+        raise ConfigError(
+            f"{per_batch} {kind} patches a batch, but the split has no {kind} case. Give --{kind} a number above 0, or "
+            "train with the bundle mcdropout_unet3d, which needs labels only."
+        )
+    return EpochSampler(len(cases), own, steps, seed, rank, world_size)

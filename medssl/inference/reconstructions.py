@@ -1,0 +1,45 @@
+"""What LRL paints from its latents, beside what it saw: the thesis' figure of reconstructions."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from medssl.data.mixing import MixedDataset
+from medssl.engine.run_folder import RunFolder
+from medssl.files import write_bytes_atomically
+from medssl.networks.lrl import LRL
+
+FILE_NAME = "reconstructions.npz"
+
+
+@torch.no_grad()
+def write_reconstructions(folder: RunFolder, network: nn.Module, dataset: MixedDataset, count: int = 8) -> Path | None:
+    """Write middle slices of unlabelled patches and their reconstructions to the run's folder.
+
+    The file has `inputs` and `reconstructions`, (count, H, W) in [-1, 1], and `ids`. None where `network` does not
+    reconstruct, and in all processes but the first.
+    """
+    if not folder.is_writer or not isinstance(network, LRL) or network.image_decoder is None:
+        return None
+    device = next(network.parameters()).device
+    network.eval()
+    ids, inputs, painted = [], [], []
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for index in range(len(dataset.labelled), min(len(dataset), len(dataset.labelled) + count)):
+            sample = dataset[index]
+            image = sample["image"].unsqueeze(0).to(device)
+            reconstruction = network(image).reconstruction
+            wanted = torch.nn.functional.adaptive_avg_pool3d(image, reconstruction.shape[2:])
+            middle = wanted.shape[-1] // 2
+            inputs.append(wanted[0, 0, ..., middle].float().cpu().numpy())
+            painted.append(reconstruction[0, 0, ..., middle].float().cpu().numpy())
+            ids.append(str(sample["id"]))
+    target = folder.path / FILE_NAME
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, inputs=np.stack(inputs), reconstructions=np.stack(painted), ids=np.array(ids))
+    write_bytes_atomically(target, buffer.getvalue())
+    return target

@@ -1,0 +1,108 @@
+"""GBDL and what the thesis and we compare it with: each variant is what it changes, under one name.
+
+A bundle's `variant` key names one, or several joined with "+" ("bounded_v+hard_labels").
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from medssl.errors import ConfigError
+from medssl.methods.gbdl import LatentLearning, PosteriorLearning
+from medssl.methods.pseudo_labels import PseudoLabels
+from medssl.methods.self_training import TeacherLearning, UNetTeacher
+from medssl.networks.lrl import LRL
+
+Changes = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The row's title in tables, and the arguments of LRL, of stage 1 and of stage 2 that differ from GBDL's.
+
+    with_lrl False is self-training: a 3D-UNet trained on the labelled patches takes LRL's place.
+    """
+
+    title: str
+    lrl: Changes = field(default_factory=dict)
+    first_stage: Changes = field(default_factory=dict)
+    second_stage: Changes = field(default_factory=dict)
+    with_lrl: bool = True
+
+    def joined(self, other: "Variant") -> "Variant":
+        """Both changes at once."""
+        return Variant(
+            f"{self.title}, {other.title.removeprefix('GBDL, ')}",
+            self.lrl | other.lrl,
+            self.first_stage | other.first_stage,
+            self.second_stage | other.second_stage,
+            self.with_lrl and other.with_lrl,
+        )
+
+
+WITHOUT_Z: Changes = {"with_z": False, "with_reconstruction": False}
+
+VARIANTS: dict[str, Variant] = {
+    "gbdl": Variant("GBDL"),
+    # thesis, table 3.1
+    "volume": Variant("Volume-based LRL", lrl={"latent": "volume"}),
+    "ic": Variant("IC-LRL", lrl={"latent": "independent"}),
+    # thesis, table 3.2
+    "no_mse": Variant("GBDL w/o L_MSE", lrl={"with_reconstruction": False}),
+    "no_kl": Variant("GBDL w/o L_KL", first_stage={"kl_weight": 0.0}),
+    "shared_encoder": Variant("GBDL w/ shared encoders", lrl={"shared_encoder": True}),
+    # controls: what remains without the generative part
+    "self_training": Variant("self-training", with_lrl=False),
+    "no_z": Variant("GBDL without Z", lrl=WITHOUT_Z, first_stage={"kl_weight": 0.0}),
+    # our attempts to make the generative part count
+    "bounded_v": Variant("GBDL, bounded v", lrl={"v_bound": 1.0}),
+    "sum_kl": Variant("GBDL, sum of slice KLs", first_stage={"kl": "sum"}),
+    "no_label_skips": Variant("GBDL, label decoder without skips", lrl={"label_skips": False}),
+    "no_image_skips": Variant("GBDL, reconstruction without skips", lrl={"image_skips": False}),
+    "coarse_image": Variant(
+        "GBDL, coarse reconstruction without skips", lrl={"image_skips": False, "reconstruction_level": 1}
+    ),
+    "entropy_weighted": Variant("GBDL, entropy-weighted labels", second_stage={"weigh_by_entropy": True}),
+    "hard_labels": Variant("GBDL, hard labels", second_stage={"pseudo": "hard"}),
+    # the authors' released network
+    "released": Variant(
+        "GBDL, released network",
+        lrl={"covariance": "released", "c": 10.0, "shared_head": True, "label_bottleneck": True, "last_kernel": 1},
+    ),
+}
+
+
+def gbdl_variant(name: str) -> Variant:
+    """The variant of this name; ConfigError with the known names otherwise."""
+    parts = str(name).split("+")
+    unknown = [part for part in parts if part not in VARIANTS]
+    if unknown:
+        raise ConfigError(f"variant '{unknown[0]}' is unknown. Known, also joined with '+': {', '.join(VARIANTS)}.")
+    found = VARIANTS[parts[0]]
+    for part in parts[1:]:
+        found = found.joined(VARIANTS[part])
+    return found
+
+
+def build_teacher(variant: Variant, posterior: nn.Module, **lrl: Any) -> LRL | UNetTeacher:
+    """The network of stage 1: LRL with the variant's changes or, for self-training, a second one like `posterior`."""
+    if not variant.with_lrl:
+        return UNetTeacher(**posterior.arguments)  # type: ignore[arg-type]
+    return LRL(**(lrl | variant.lrl))
+
+
+def build_first_stage(
+    variant: Variant, network: LRL | UNetTeacher, segmentation_loss: nn.Module, **weights: Any
+) -> LatentLearning | TeacherLearning:
+    """The losses of stage 1."""
+    if isinstance(network, UNetTeacher):
+        return TeacherLearning(network, segmentation_loss)
+    return LatentLearning(network, segmentation_loss, **(weights | variant.first_stage))
+
+
+def build_second_stage(
+    variant: Variant, network: nn.Module, pseudo_labels: PseudoLabels, segmentation_loss: nn.Module, **options: Any
+) -> PosteriorLearning:
+    """The losses of stage 2."""
+    return PosteriorLearning(network, pseudo_labels, segmentation_loss, **(options | variant.second_stage))
