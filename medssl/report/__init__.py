@@ -1,17 +1,26 @@
 """Reports on finished, failed and running runs: tables for the terminal, figures, and one HTML page."""
 
-from medssl.report.html import PAPER_CROP_NOTICE, write_comparison, write_report
+from medssl.report.comparison import PAPER_CROP_NOTICE, Comparison, compare
+from medssl.report.comparison_page import write_comparison
+from medssl.report.differences import write_differences_csv
+from medssl.report.html import write_report
+from medssl.report.markdown import write_markdown
 from medssl.report.runs import Run, load_run
-from medssl.report.tables import compare_runs, comparison_table, summarise, summary_table
+from medssl.report.tables import compare_runs, summarise, summary_table
+from medssl.report.terminal import print_comparison
 
 __all__ = [
     "PAPER_CROP_NOTICE",
+    "Comparison",
     "Run",
+    "compare",
     "compare_runs",
-    "comparison_table",
     "load_run",
+    "print_comparison",
     "summarise",
     "summary_table",
     "write_comparison",
+    "write_differences_csv",
+    "write_markdown",
     "write_report",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from medssl.report.runs import PerCaseRow
 from medssl.report.tables import (
     CASE_METRICS,
+    COMPARISON_TITLES,
     METRICS,
     STRUCTURE_METRICS,
     TITLES,
@@ -38,27 +39,33 @@ TEXT = ("case", "structure", "empty")
 
 @dataclass(frozen=True)
 class Column:
-    """kind: '' for numbers, 'text' for names, 'text wide' for sentences."""
+    """kind: '' for numbers, 'list' for several in a cell, 'text' for names, 'text wide' for sentences."""
 
     title: str
     kind: str = ""
 
+    @property
+    def is_text(self) -> bool:
+        return self.kind.startswith("text")
+
 
 @dataclass(frozen=True)
 class Cell:
-    """small: what stands muted beside the text. bar: percent of a bar drawn before it."""
+    """small: what stands muted beside the text. bar: percent of a bar drawn before it. strong: stands out."""
 
     text: str
     small: str = ""
     bar: int | None = None
+    strong: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """overall: a row that sums up the others."""
+    """overall: a row that sums up the others. first: the first of a group of rows."""
 
     cells: list[Cell]
     overall: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,17 +108,6 @@ def every_case_grid(per_case: Sequence[PerCaseRow]) -> Grid:
     return Grid([Column(COLUMN_TITLES.get(name, name), "text" if name in TEXT else "") for name in names], rows)
 
 
-def groups_grid(rows: Sequence[ComparisonRow]) -> Grid:
-    """One line per method, data set and number of labelled cases."""
-    metrics = measured_metrics(rows)
-    columns = [Column("Dataset", "text"), Column("Labelled"), Column("Method", "text"), Column("Seeds")]
-    lines = []
-    for row in rows:
-        keys = [Cell(row.dataset), Cell(str(row.labelled)), _method_cell(row), Cell(str(row.n_seeds))]
-        lines.append(Row(keys + [stat_cell(row.stats[metric], metric, row.n_seeds) for metric in metrics]))
-    return Grid(columns + [Column(TITLES[metric]) for metric in metrics], lines)
-
-
 def seeds_grid(rows: Sequence[ComparisonRow]) -> Grid:
     """One line per run."""
     metrics = measured_metrics(rows)
@@ -119,10 +115,15 @@ def seeds_grid(rows: Sequence[ComparisonRow]) -> Grid:
     lines = []
     for row in rows:
         for seed in row.seeds:
-            keys = [Cell(row.dataset), _method_cell(row), Cell(seed.name), Cell(seed.split_hash[:8]), Cell(seed.status)]
+            keys = [Cell(row.dataset), method_cell(row), Cell(seed.name), Cell(seed.split_hash[:8]), Cell(seed.status)]
             numbers = [Cell(number_text(seed.means.get(metric, math.nan), metric)) for metric in metrics]
             lines.append(Row([*keys, Cell(str(row.labelled)), Cell(str(seed.seed)), *numbers]))
-    return Grid([*texts, Column("Labelled"), Column("Seed"), *(Column(TITLES[metric]) for metric in metrics)], lines)
+    return Grid([*texts, Column("Labelled"), Column("Seed"), *comparison_columns(metrics)], lines)
+
+
+def comparison_columns(metrics: Sequence[str]) -> list[Column]:
+    """The columns of metrics where methods are compared."""
+    return [Column(COMPARISON_TITLES[metric]) for metric in metrics]
 
 
 def measured_metrics(rows: Sequence[ComparisonRow]) -> list[str]:
@@ -137,7 +138,8 @@ def stat_cell(stat: Stat, metric: str, expected: int) -> Cell:
     return Cell(number_text(stat.mean, metric), ", ".join(part for part in (spread, count) if part))
 
 
-def _method_cell(row: ComparisonRow) -> Cell:
+def method_cell(row: ComparisonRow) -> Cell:
+    """The method's name, marked where its numbers leak ground truth."""
     return Cell(row.method, "paper_crop" if row.paper_crop else "")
 
 

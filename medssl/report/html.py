@@ -1,9 +1,9 @@
-"""report.html of a run and the comparison of several: one file each that needs no network and no script."""
+"""report.html of a run: one file that needs no network and no script."""
 
 import base64
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 
 from medssl.errors import MedsslError
 from medssl.files import write_text_atomically
+from medssl.report.comparison import PAPER_CROP_NOTICE
 from medssl.report.figures import calibration_strip, dice_strip, entropy_against_dice
-from medssl.report.grids import accuracy_grid, every_case_grid, groups_grid, seeds_grid, stat_cell, uncertainty_grid
+from medssl.report.grids import accuracy_grid, every_case_grid, stat_cell, uncertainty_grid
 from medssl.report.page import render
 from medssl.report.panels import case_panel
 from medssl.report.runs import Run, load_run
@@ -26,16 +27,12 @@ from medssl.report.tables import (
     SummaryRow,
     by_case,
     case_mean,
-    compare_runs,
     number_text,
     summarise,
     telling_cases,
 )
 from medssl.report.training_figures import training_curves
 
-PAPER_CROP_NOTICE = (
-    "Regions were centred with ground-truth labels (paper_crop): these numbers are not comparable with leak-free ones."
-)
 STATUS_NOTICES = {
     "running": "This run had not finished when the report was written: it shows what was there.",
     "failed": "This run failed: the report shows what was there.",
@@ -58,26 +55,6 @@ def write_report(run_folder: str | Path) -> Path:
     path = run.folder / "report.html"
     write_text_atomically(path, render("report", **_report_content(run)))
     return path
-
-
-def write_comparison(run_folders: Sequence[str | Path], out: str | Path) -> Path:
-    """Writes the page that compares the runs to `out` and returns it. Raises DataError."""
-    rows = compare_runs([load_run(folder) for folder in run_folders])
-    seeds = [seed for row in rows for seed in row.seeds]
-    unevaluated = [seed.name for seed in seeds if not seed.means]
-    notices = [f"Rows marked paper_crop: {PAPER_CROP_NOTICE}"] if any(row.paper_crop for row in rows) else []
-    if unevaluated:
-        notices.append(f"Not evaluated, and not in the means: {', '.join(unevaluated)}.")
-    page = render(
-        "comparison",
-        title=" and ".join(dict.fromkeys(row.dataset for row in rows)) or "No runs",
-        subtitle=f"{len(seeds)} runs · {len({row.method for row in rows})} methods",
-        notices=notices,
-        groups=groups_grid(rows),
-        seeds=seeds_grid(rows),
-    )
-    write_text_atomically(out, page)
-    return Path(out)
 
 
 def _report_content(run: Run) -> dict[str, Any]:

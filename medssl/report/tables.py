@@ -8,6 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from medssl.errors import DataError
+from medssl.report.method_order import method_rank
 from medssl.report.runs import PerCaseRow, Run
 
 STRUCTURE_METRICS = ("dice", "jaccard", "hd95_mm", "asd_mm", "assd_mm")
@@ -22,6 +23,17 @@ TITLES = {
     "pavpu": "PAvPU",
     "uce": "UCE",
     "ece": "ECE",
+    "mean_entropy_bits": "Entropy (bits)",
+}
+COMPARISON_TITLES = {  # as in the thesis: what is better, and its name for HD95
+    "dice": "Dice ↑",
+    "jaccard": "Jaccard ↑",
+    "hd95_mm": "95HD (mm) ↓",
+    "asd_mm": "ASD (mm) ↓",
+    "assd_mm": "ASSD (mm) ↓",
+    "pavpu": "PAvPU ↑",
+    "uce": "UCE ↓",
+    "ece": "ECE ↓",
     "mean_entropy_bits": "Entropy (bits)",
 }
 DECIMALS = {"hd95_mm": 2, "asd_mm": 2, "assd_mm": 2, "uce": 4, "ece": 4, "mean_entropy_bits": 4}
@@ -60,12 +72,14 @@ class SummaryRow:
 
 @dataclass(frozen=True)
 class SeedValue:
-    """The metrics of one run, averaged over cases and structures."""
+    """The metrics of one run, averaged over cases and structures. missed: as in SummaryRow."""
 
     name: str
     seed: int
     split_hash: str
     status: str
+    unlabelled: int
+    missed: int
     means: dict[str, float]
 
 
@@ -133,6 +147,7 @@ def telling_cases(per_case: Sequence[PerCaseRow]) -> dict[str, str]:
 def compare_runs(runs: Sequence[Run]) -> list[ComparisonRow]:
     """One row per (method, dataset, labelled), with mean and sd over seeds of the runs' means.
 
+    In the order of the thesis' tables: by data set, the most labels first, then the methods as method_rank has them.
     Runs with paper_crop stand in rows of their own: their numbers must not be averaged with leak-free ones. A run
     without evaluation is listed among the seeds but not counted. Raises DataError where a seed comes twice in a row.
     """
@@ -141,7 +156,8 @@ def compare_runs(runs: Sequence[Run]) -> list[ComparisonRow]:
         facts = run.facts
         key = (str(facts["method"]), str(facts["dataset"]), int(facts["labelled"]), run.paper_crop)
         groups.setdefault(key, []).append(run)
-    return [_comparison_row(key, groups[key]) for key in sorted(groups, key=lambda k: (k[1], k[2], k[3], k[0]))]
+    order = sorted(groups, key=lambda key: (key[1], -key[2], key[3], method_rank(key[0])))
+    return [_comparison_row(key, groups[key]) for key in order]
 
 
 def number_text(value: float, metric: str = "dice") -> str:
@@ -168,20 +184,6 @@ def summary_table(rows: Sequence[SummaryRow]) -> Table:
     table.add_row("cases", *(str(row.cases) for row in rows))
     table.add_row("missed", *(str(row.missed) for row in rows))
     table.add_row("empty labels", *(str(row.empty_labels) for row in rows))
-    return table
-
-
-def comparison_table(rows: Sequence[ComparisonRow]) -> Table:
-    """The comparison as a table for the terminal, one line per method, data set and number of labels."""
-    table = Table(title="Mean ± sd over seeds of the runs' means", title_justify="left")
-    table.add_column("runs")
-    table.add_column("seeds", justify="right")
-    shown = ("dice", "hd95_mm", "asd_mm")  # what fits 80 columns; the page has all
-    for metric in shown:
-        table.add_column(TITLES[metric], justify="right", no_wrap=True)
-    for row in rows:
-        name = f"{row.dataset}, {row.labelled} labelled, {row.method}" + (", paper_crop" if row.paper_crop else "")
-        table.add_row(name, str(row.n_seeds), *(stat_text(row.stats[metric], metric) for metric in shown))
     return table
 
 
@@ -223,6 +225,13 @@ def _refuse_repeated_seeds(runs: Sequence[Run]) -> None:
 
 def _seed_value(run: Run) -> SeedValue:
     overall = summarise(run.per_case)[-1:]
-    means = {metric: stat.mean for row in overall for metric, stat in row.stats.items()}
     facts = run.facts
-    return SeedValue(str(facts["name"]), int(facts["seed"]), str(facts.get("split_hash", "")), run.status, means)
+    return SeedValue(
+        name=str(facts["name"]),
+        seed=int(facts["seed"]),
+        split_hash=str(facts.get("split_hash", "")),
+        status=run.status,
+        unlabelled=int(facts.get("unlabelled") or 0),
+        missed=sum(row.missed for row in overall),
+        means={metric: stat.mean for row in overall for metric, stat in row.stats.items()},
+    )

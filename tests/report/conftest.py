@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 import pytest
+
+from medssl.report import Run, load_run
 
 SHAPE = (24, 20, 16)
 AFFINE = np.diag([2.0, 2.0, 4.0, 1.0])
@@ -117,6 +119,21 @@ def build_run(root: Path, name: str = "run", rows: Any = "default", scans: bool 
 def make_run(tmp_path: Path) -> Callable[..., Path]:
     """build_run in the test's own folder."""
     return partial(build_run, tmp_path)
+
+
+@pytest.fixture
+def run_of(make_run: Callable[..., Path]) -> Callable[..., Run]:
+    """A run of a method with a Dice for every case and a distance of ten times what the Dice lacks; facts: run.json."""
+
+    def build(method: str, dice: Mapping[str, float], structure: str = "kidney", **facts: Any) -> Run:
+        name = "_".join([method.replace("/", ""), *(f"{key}{value}" for key, value in facts.items())])
+        rows = [
+            {"case": case, "structure": structure, "dice": value, "hd95_mm": 10 * (1 - value), "empty": ""}
+            for case, value in dice.items()
+        ]
+        return load_run(make_run(name, rows=rows or None, scans=False, method=method, **facts))
+
+    return build
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from medssl.errors import DataError
-from medssl.report import write_comparison, write_report
+from medssl.report import write_report
 from medssl.report.html import PAPER_CROP_NOTICE, Picture
 
 
@@ -98,18 +98,6 @@ def test_numbers_stand_where_the_scans_are_gone(make_run, undrawn, tmp_path):
 
     assert "No picture: …/case_a.nii.gz" in page
     assert page.count("<img ") == 6
-
-
-def test_comparison_shows_groups_seeds_and_what_is_missing(make_run, tmp_path):
-    rows = [{"case": "x", "structure": "kidney", "dice": 0.5, "empty": ""}]
-    runs = [make_run("a", scans=False), make_run("b", rows=rows, scans=False, seed=1, paper_crop=True)]
-    runs.append(make_run("c", rows=None, scans=False, method="uamt"))
-    page = write_comparison(runs, tmp_path / "out" / "comparison.html").read_text()
-
-    assert PAPER_CROP_NOTICE in page
-    assert "not in the means: c." in page
-    assert page.count("<tr>") == 2 + 3 + 3
-    assert not re.search(r"https?://|src=", page)
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
