@@ -76,7 +76,7 @@ class PosteriorLearning(nn.Module):
             raise ValueError(f"pseudo '{pseudo}' is unknown: soft or hard")
         self.network, self.segmentation_loss = network, segmentation_loss
         self.pseudo, self.weigh_by_entropy = pseudo, weigh_by_entropy
-        self._frozen = (pseudo_labels.requires_grad_(False),)  # in a tuple it is not registered
+        self._frozen = (pseudo_labels,)  # in a tuple it is not registered
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         image, labelled = batch["image"], batch["is_labelled"].bool()

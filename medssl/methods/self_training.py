@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from medssl.networks.blocks import at_least_two
 from medssl.networks.unet import MCDropoutUNet3D
 
 
@@ -14,7 +15,7 @@ class UNetTeacher(MCDropoutUNet3D):
     @torch.no_grad()
     def pseudo_label_samples(self, x: Tensor, samples: int) -> Tensor:
         """(samples, B, C, *spatial) probabilities in evaluation mode; all draws are the same."""
-        probs = torch.softmax(self(x), dim=1)
+        probs = torch.softmax(self(at_least_two(x))[: len(x)], dim=1)
         return probs.expand(samples, *probs.shape)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from medssl.losses.gaussian import CovarianceForm, IndependentGaussians, RankOneGaussians
-from medssl.networks.blocks import Decoder, Encoder, initialise
+from medssl.networks.blocks import Decoder, Encoder, at_least_two, initialise
 from medssl.networks.latent import SliceToVector, VectorToSlice, bounded
 
 LatentKind = Literal["slices", "volume", "independent"]
@@ -127,15 +127,15 @@ class LRL(nn.Module):
 
     @torch.no_grad()
     def pseudo_label_samples(self, x: Tensor, samples: int) -> Tensor:
-        """`samples` draws of label probabilities, (samples, B, C, ...), for pseudo-labels; encoders run once."""
-        image_features = self.image_encoder(x)
-        label_features = self.label_features(x, image_features)
-        latent = self.latent_of(image_features[-1])
-        draws = [
-            torch.softmax(self.label_logits(label_features, self.map_of(latent.sample(), x.shape[-1])), dim=1)
-            for _ in range(samples if self.with_z else 1)
-        ]
-        return torch.stack(draws).expand(samples, *draws[0].shape)
+        """`samples` draws of label probabilities, (samples, B, C, ...): encoders run once, all draws are one batch."""
+        image_features = self.image_encoder(at_least_two(x))
+        label_features = [features[: len(x)] for features in self.label_features(at_least_two(x), image_features)]
+        latent = self.latent_of(image_features[-1][: len(x)])
+        draws = samples if self.with_z else 1
+        z_maps = torch.cat([self.map_of(latent.sample(), x.shape[-1]) for _ in range(draws)])
+        repeated = [features.repeat(draws, 1, 1, 1, 1) for features in label_features]
+        probs = torch.softmax(self.label_logits(repeated, z_maps), dim=1).unflatten(0, (draws, len(x)))
+        return probs.expand(samples, *probs.shape[1:])
 
 
 def _coarsest(patch_size: Sequence[int], levels: int) -> tuple[int, int]:
