@@ -50,7 +50,7 @@ class Evaluation:
             return []
         rows = [row for case in self.cases for row in self._evaluate(case, folder / "predictions")]
         require_consistent_overlaps(rows)
-        write_atomically(folder / "per_case.csv", lambda partial: _write_csv(partial, rows))
+        write_rows(folder / "per_case.csv", COLUMNS, rows)
         write_text_atomically(folder / "settings.json", json.dumps(self._all_settings(), indent=1))
         return rows
 
@@ -68,21 +68,23 @@ class Evaluation:
         prediction = self.predictor(case)
         seconds = time.perf_counter() - started
         write_maps(prediction, folder, with_probabilities=False)
-        label = self._label_of(case, prediction)
-        shared = {**self._uncertainty_scores(prediction, label), "seconds": seconds}
+        label = self.label_of(case, prediction)
+        shared = {**self.uncertainty_scores(prediction, label), "seconds": seconds}
         for index, name in self.predictor.structures.items():
             scores = _scores(prediction.segmentation == index, label == index, prediction.spacing_mm)
             yield {"case": case["id"], "structure": name, **scores, **shared}
         print(f"evaluation: {case['id']}  {seconds:.1f} s", flush=True)
 
-    def _label_of(self, case: dict[str, Any], prediction: Prediction) -> np.ndarray:
+    def label_of(self, case: dict[str, Any], prediction: Prediction) -> np.ndarray:
+        """The case's label as classes, on the prediction's grid; DataError where its shape is another."""
         raw = read_volume(case["label"]).array
         if raw.shape != prediction.entropy.shape:
             raise DataError(f"{case['label']}: shape {raw.shape}, the scan has {prediction.entropy.shape}.")
         label_map = LabelMap(self.predictor.pipeline.facts.target.label_map)
         return label_map(torch.as_tensor(raw.astype(np.int32))).numpy()
 
-    def _uncertainty_scores(self, prediction: Prediction, label: np.ndarray) -> dict[str, float]:
+    def uncertainty_scores(self, prediction: Prediction, label: np.ndarray) -> dict[str, float]:
+        """Mean entropy, PAvPU, UCE and ECE of a case."""
         correct = prediction.segmentation == label
         entropy, window = prediction.entropy, self.pavpu_window
         certain_below = self.pavpu_threshold_bits
@@ -125,9 +127,14 @@ def require_consistent_overlaps(rows: Sequence[dict[str, Any]]) -> None:
         raise MedsslError(f"mean Dice {dice} and Jaccard {jaccard} contradict each other: the metrics are wrong.")
 
 
-def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.6f}" if isinstance(v, float) else v for k, v in row.items()})
+def write_rows(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Write the rows as CSV, all of them or none; numbers get six decimals."""
+
+    def write(partial: Path) -> None:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            for row in rows:
+                writer.writerow({k: f"{v:.6f}" if isinstance(v, float) else v for k, v in row.items()})
+
+    write_atomically(path, write)

@@ -1,5 +1,6 @@
 """Sliding-window inference with MC dropout: mean probabilities, entropy, mutual information."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,11 +15,15 @@ from medssl.uncertainty.maps import StreamingStatistics
 
 @dataclass(frozen=True)
 class MCStatistics:
-    """What the samples say, on the network's grid: mean (B, C, ...); entropies (B, ...) in bits."""
+    """What the samples say, on the network's grid: mean (B, C, ...); entropies (B, ...) in bits.
+
+    seconds: how long the sampling took, without the statistics.
+    """
 
     mean: Tensor
     entropy: Tensor
     mutual_information: Tensor
+    seconds: float
 
 
 class MCDropoutInferer(Inferer):
@@ -38,9 +43,17 @@ class MCDropoutInferer(Inferer):
 
     def statistics(self, inputs: Tensor, network: nn.Module) -> MCStatistics:
         """Statistics over the samples for `inputs` (B, C, H, W, D); retried once with fewer windows at a time."""
+        (found,) = self.running_statistics(inputs, network, (max(1, self.samples),))
+        return found
+
+    def running_statistics(self, inputs: Tensor, network: nn.Module, counts: Sequence[int]) -> list[MCStatistics]:
+        """Statistics over the first n samples for each n of the rising `counts`, all from one series of samples.
+
+        Each is what `statistics` gives with `samples` = n from the same random state. Memory grows with the counts.
+        """
         random_state = torch.get_rng_state()
         try:
-            return self._statistics(inputs, network, self.window_batch)
+            return self._running(inputs, network, counts, self.window_batch)
         except RuntimeError as error:
             if not _is_out_of_memory(error):
                 raise
@@ -49,7 +62,7 @@ class MCDropoutInferer(Inferer):
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         try:
-            return self._statistics(inputs, network, smaller)
+            return self._running(inputs, network, counts, smaller)
         except RuntimeError as error:
             if not _is_out_of_memory(error):
                 raise
@@ -59,12 +72,20 @@ class MCDropoutInferer(Inferer):
             ) from error
 
     @torch.inference_mode()
-    def _statistics(self, inputs: Tensor, network: nn.Module, window_batch: int) -> MCStatistics:
-        streaming = StreamingStatistics()
+    def _running(
+        self, inputs: Tensor, network: nn.Module, counts: Sequence[int], window_batch: int
+    ) -> list[MCStatistics]:
+        streaming, seconds, found = StreamingStatistics(), 0.0, []
         with mc_dropout(network, enabled=self.samples > 0):
-            for _ in range(max(1, self.samples)):
-                streaming.update(self._one_sample(inputs, network, window_batch))
-        return MCStatistics(streaming.mean, streaming.entropy, streaming.mutual_information)
+            for count in counts:
+                started = time.perf_counter()
+                while streaming.count < count:
+                    streaming.update(self._one_sample(inputs, network, window_batch))
+                if inputs.is_cuda:
+                    torch.cuda.synchronize(inputs.device)  # the clock must not run ahead of the device
+                seconds += time.perf_counter() - started
+                found.append(MCStatistics(streaming.mean, streaming.entropy, streaming.mutual_information, seconds))
+        return found
 
     def _one_sample(self, inputs: Tensor, network: nn.Module, window_batch: int) -> Tensor:
         # half a voxel more, as MONAI rounds the stride it computes from the overlap down

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ import torch
 from monai.bundle import ConfigParser
 from monai.data import MetaTensor
 from monai.transforms import Invertd
-from torch import nn
+from torch import Tensor, nn
 
 from medssl.data.pipeline import Pipeline
 from medssl.engine.checkpoint import load_tensors
 from medssl.engine.seeding import seeded
 from medssl.errors import CheckpointError, ConfigError
-from medssl.inference.mc_dropout import MCDropoutInferer
+from medssl.inference.mc_dropout import MCDropoutInferer, MCStatistics
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,37 @@ class Predictor:
 
     def __call__(self, case: dict[str, Any]) -> Prediction:
         prepared = self._preprocessing(case)
-        image: MetaTensor = prepared["image"]
         with seeded(self.seed, case["id"]):
-            found = self.inferer.statistics(image.as_tensor()[None].to(self.device), self.network)
+            found = self.inferer.statistics(self._input(prepared), self.network)
+        return self._on_scans_grid(prepared, found)
+
+    def running(self, case: dict[str, Any], counts: Sequence[int]) -> Iterator[tuple[Prediction, float]]:
+        """The prediction from the first n samples for each n of the rising `counts`, and the seconds they took.
+
+        The samples are drawn once; each prediction is that of an inferer with `samples` = n.
+        """
+        prepared = self._preprocessing(case)
+        with seeded(self.seed, case["id"]):
+            found = self.inferer.running_statistics(self._input(prepared), self.network, counts)
+        for statistics in found:
+            yield self._on_scans_grid(prepared, statistics), statistics.seconds
+
+    def _input(self, prepared: dict[str, Any]) -> Tensor:
+        return prepared["image"].as_tensor()[None].to(self.device)
+
+    def _on_scans_grid(self, prepared: dict[str, Any], found: MCStatistics) -> Prediction:
+        image: MetaTensor = prepared["image"]
         maps = torch.cat([found.mean[0], found.entropy, found.mutual_information]).cpu()
         # what was done to the image is undone for its maps
-        prepared["maps"] = MetaTensor(
+        tracked = MetaTensor(
             maps, meta=copy.deepcopy(image.meta), applied_operations=copy.deepcopy(image.applied_operations)
         )
-        inverted = self._invert(prepared)["maps"]
+        inverted = self._invert({**prepared, "maps": tracked})["maps"]
         values = inverted.as_tensor().numpy()
         probs, entropy, information = values[:-2].clip(0, 1), values[-2].clip(0), values[-1].clip(0)
         probs[0] += 1 - probs.sum(0)  # outside of a paper_crop nothing was predicted: background
         affine = np.asarray(inverted.affine, dtype=np.float64)
-        return Prediction(case["id"], probs, entropy, information, affine)
+        return Prediction(prepared["id"], probs, entropy, information, affine)
 
 
 def load_weights(network: nn.Module, checkpoint: str | Path) -> None:

@@ -1,0 +1,56 @@
+"""Time, Dice and PAvPU against the number T of Monte Carlo samples (thesis, section 3.4): RUN/samples.csv."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medssl.data.cases import read_split
+from medssl.engine.distributed import local_device
+from medssl.engine.run_folder import read_facts
+from medssl.errors import ConfigError
+from medssl.inference.evaluation import Evaluation, evaluation_folder, write_rows
+from medssl.inference.predictor import load_predictor
+from medssl.metrics import dice
+
+COLUMNS = ("case", "samples", "dice", "pavpu", "ece", "seconds")
+
+
+def write_sample_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
+    """Write samples.csv into the folder of a finished run: a row for each test case and number of samples.
+
+    A case is sampled once, max(values) times, and scored after each of `values`; `seconds` is the time of the sampling
+    up to there. Dice is the mean over the structures. limit: only the first cases. Raises ConfigError.
+    """
+    counts = sorted(set(values))
+    if not counts or counts[0] < 1:
+        raise ConfigError(f"values {list(values)}: expected numbers of samples from 1 on, for example 1,5,20.")
+    facts = read_facts(run)
+    predictor = load_predictor(run, samples=counts[-1], device=str(local_device()), paper_crop=facts["paper_crop"])
+    cases = read_split(Path(run) / "split.json").role("test")[:limit]
+    if not cases:
+        raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
+    evaluation = Evaluation(predictor, cases, evaluation_folder(run))
+    next(predictor.running(cases[0], (1,)))  # the first pass sets things up: no part of the time of a sample
+    rows = [row for case in cases for row in case_rows(evaluation, case, counts)]
+    path = Path(run) / "samples.csv"
+    write_rows(path, COLUMNS, rows)
+    return path
+
+
+def case_rows(evaluation: Evaluation, case: dict[str, Any], counts: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The case's scores from its first n samples, for each n of the rising `counts`."""
+    structures = evaluation.predictor.structures
+    for count, (prediction, seconds) in zip(counts, evaluation.predictor.running(case, counts), strict=True):
+        label = evaluation.label_of(case, prediction)
+        uncertainty = evaluation.uncertainty_scores(prediction, label)
+        yield {
+            "case": case["id"],
+            "samples": count,
+            "dice": float(np.mean([dice(prediction.segmentation == index, label == index) for index in structures])),
+            "pavpu": uncertainty["pavpu"],
+            "ece": uncertainty["ece"],
+            "seconds": seconds,
+        }
+    print(f"samples: {case['id']}  {seconds:.1f} s", flush=True)
