@@ -6,7 +6,9 @@ independently, cases, both with replacement, and averages over the drawn rows an
 What a few seeds can tell is little. A bootstrap never looks beyond the values it has, so as far as the seeds go the
 interval reaches at most from the lowest to the highest of them; and even that whole range misses the true value in
 2^(1-S) of all experiments with S seeds (for a symmetric spread): 1 in 2 with two seeds, 1 in 4 with three, 1 in 16 with
-five. With fewer than six seeds "95 %" is a name, not a promise. Where the cases are what varies, it is about right.
+five. With fewer than six seeds "95 %" is a name, not a promise. Where the cases are what varies, it is about right;
+where neither is, but only their combination, it is too wide (such noise counts up to three times). tests/report has the
+simulations.
 """
 
 import math

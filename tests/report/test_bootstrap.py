@@ -90,6 +90,10 @@ def test_three_seeds_are_enough_where_cases_are_what_varies():
     assert 0.90 <= coverage(crossed_interval, seeds=3, cases=30, seed_sd=0.01) <= 0.98
 
 
+def test_noise_that_belongs_to_neither_makes_the_interval_wide_not_narrow():
+    assert coverage(crossed_interval, seeds=3, cases=30, seed_sd=0.0, case_sd=0.0) > 0.97
+
+
 def test_interval_over_cases_is_blind_to_seeds():
     assert coverage(case_interval, seeds=3, cases=30, case_sd=0.1, rest_sd=0.1) < 0.3
 
