@@ -53,6 +53,14 @@ def test_several_runs_are_compared(run, trained_run, tmp_path):
     assert result.exit_code == 0 and (tmp_path / "both.html").is_file() and "supervised" in result.stdout
 
 
+def test_samples_writes_the_table_the_report_draws(run, trained_run, tmp_path):
+    folder = shutil.copytree(trained_run, tmp_path / "run")
+    result = run("samples", folder, "--values", "1,2", "--cases", 1)
+    assert result.exit_code == 0 and len((folder / "samples.csv").read_text().splitlines()) == 1 + 2
+    assert run("report", folder).exit_code == 0
+    assert "Number of samples" in (folder / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -60,6 +68,7 @@ def test_several_runs_are_compared(run, trained_run, tmp_path):
         (["check-data", ".", "--dataset", "kidneys"], "Known: folder"),
         (["report", "no/such/run"], "no/such/run"),
         (["predict", "a.nii.gz", "out", "--bundle", "no/such/bundle"], "no/such/bundle"),
+        (["samples", "no/such/run"], "no/such/run"),
         (["sweep", "bundles/x", "--output", "o", "--labelled", "four"], "'four': expected whole numbers"),
         (["sweep", "bundles/x", "--output", "o", "--labelled", "4", "--dataset_name"], "--key value pairs"),
     ],

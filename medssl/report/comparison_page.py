@@ -7,10 +7,12 @@ from markupsafe import Markup
 
 import medssl
 from medssl.files import write_text_atomically
+from medssl.report.coefficient_figure import coefficient_panels
 from medssl.report.comparison import Comparison
 from medssl.report.difference_tables import difference_tables, reading_help
 from medssl.report.grids import seeds_grid
 from medssl.report.page import BASE, CSS, PARTS
+from medssl.report.pictures import picture
 from medssl.report.thesis_tables import by_dataset, results_grid, results_lead
 
 COMPARISON_CSS = """
@@ -63,6 +65,14 @@ COMPARISON = """{% extends "base" %}
 {% endfor %}
 </section>
 {% endif %}
+{% if coefficients %}
+<section>
+<h2>Coefficients</h2>
+<p class="lead">Mean Dice ± sample standard deviation over seeds against one coefficient at a time. The runs of a line
+agree in all other settings.</p>
+{{ parts.picture(coefficients, "Dice against the coefficients of the losses") }}
+</section>
+{% endif %}
 <section class="dense">
 <h2>Every run</h2>
 {{ parts.grid(seeds) }}
@@ -98,5 +108,6 @@ def comparison_html(comparison: Comparison) -> str:
         results=[(dataset, results_grid(of_dataset)) for dataset, of_dataset in datasets.items()],
         differences=difference_tables(comparison.differences),
         reading_help=reading_help(comparison.differences),
+        coefficients=picture(coefficient_panels, comparison.coefficients) if comparison.coefficients else None,
         seeds=seeds_grid(rows),
     )

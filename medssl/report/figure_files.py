@@ -12,6 +12,7 @@ from medssl.report.runs import Run, load_run
 from medssl.report.slices import load_case
 from medssl.report.style import figure_png
 from medssl.report.tables import telling_cases
+from medssl.report.thesis_figures import thesis_figures
 from medssl.report.training_figures import training_curves
 
 
@@ -19,6 +20,7 @@ def write_figures(run_folder: str | Path) -> list[Path]:
     """Writes what can be drawn of the run into `figures/` and returns the files."""
     run = load_run(run_folder)
     figures = {"training_curves": training_curves(run)} if run.history else {}
+    figures |= {name: draw() for name, draw in thesis_figures(run).items() if draw}
     if run.per_case:
         figures |= {"dice": dice_strip(run.per_case), "entropy_against_dice": entropy_against_dice(run.per_case)}
         figures |= _case_figures(run)

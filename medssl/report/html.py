@@ -1,15 +1,10 @@
 """report.html of a run: one file that needs no network and no script."""
 
-import base64
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-from matplotlib.figure import Figure
 
 from medssl.errors import MedsslError
 from medssl.files import write_text_atomically
@@ -18,10 +13,10 @@ from medssl.report.figures import calibration_strip, dice_strip, entropy_against
 from medssl.report.grids import accuracy_grid, every_case_grid, stat_cell, uncertainty_grid
 from medssl.report.page import render
 from medssl.report.panels import case_panel
+from medssl.report.pictures import picture
 from medssl.report.runs import Run, load_run
 from medssl.report.scrub import command_without_paths, without_paths
 from medssl.report.slices import load_case
-from medssl.report.style import figure_png
 from medssl.report.tables import (
     TITLES,
     SummaryRow,
@@ -31,6 +26,7 @@ from medssl.report.tables import (
     summarise,
     telling_cases,
 )
+from medssl.report.thesis_figures import thesis_figures
 from medssl.report.training_figures import training_curves
 
 STATUS_NOTICES = {
@@ -39,14 +35,6 @@ STATUS_NOTICES = {
 }
 TILES = ("dice", "hd95_mm", "assd_mm", "pavpu", "ece")
 LONGEST_VALUE = 300
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A PNG as a data: address, and its width on the page in CSS pixels."""
-
-    address: str
-    width: int
 
 
 def write_report(run_folder: str | Path) -> Path:
@@ -70,11 +58,12 @@ def _report_content(run: Run) -> dict[str, Any]:
         "notices": _notices(run),
         "tiles": _tiles(overall),
         "accuracy": accuracy_grid(summary) if summary else None,
-        "strip": _picture(dice_strip, run.per_case) if summary else None,
+        "strip": picture(dice_strip, run.per_case) if summary else None,
         "cases": _telling_cases(run),
         **_uncertainty(run, overall),
-        "curves": _picture(training_curves, run) if run.history else None,
+        "curves": picture(training_curves, run) if run.history else None,
         "training": _training_text(run),
+        **{name: picture(draw) if draw else None for name, draw in thesis_figures(run).items()},
         "every_case": every_case_grid(run.per_case) if run.per_case else None,
         "command": command_without_paths(str(facts.get("command", "")), run.folder),
         "facts": _making(run),
@@ -122,7 +111,7 @@ def _telling_case(run: Run, case: str, name: str) -> dict[str, Any]:
         caption += f", HD95 {number_text(distance_mm, 'hd95_mm')} mm"
     content: dict[str, Any] = {"title": f"{name}: {case}", "caption": caption, "image": None, "problem": ""}
     try:
-        content["image"] = _picture(case_panel, load_case(run, case), run.structures, run.facts.get("window"))
+        content["image"] = picture(case_panel, load_case(run, case), run.structures, run.facts.get("window"))
     except MedsslError as error:  # the scans may have moved since; the numbers still stand
         content["problem"] = f"No picture: {without_paths(str(error), run.folder)}"
     return content
@@ -134,8 +123,8 @@ def _uncertainty(run: Run, overall: SummaryRow | None) -> dict[str, Any]:
         return {"uncertainty": None, "scatter": None, "calibration": None}
     return {
         "uncertainty": grid,
-        "scatter": _picture(entropy_against_dice, run.per_case),
-        "calibration": _picture(calibration_strip, run.per_case),
+        "scatter": picture(entropy_against_dice, run.per_case),
+        "calibration": picture(calibration_strip, run.per_case),
     }
 
 
@@ -175,12 +164,6 @@ def _value_text(value: Any, run: Run) -> str:
     clean = "none" if value in ([], {}, None) else without_paths(value, run.folder)
     text = clean if isinstance(clean, str) else json.dumps(clean, ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} …"
-
-
-def _picture(draw: Callable[..., Figure], *arguments: Any) -> Picture:
-    figure = draw(*arguments)
-    width = round(figure.get_figwidth() * 100)
-    return Picture("data:image/png;base64," + base64.b64encode(figure_png(figure)).decode(), width)
 
 
 def _time(text: Any) -> datetime | None:

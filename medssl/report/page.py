@@ -170,6 +170,15 @@ prediction has nothing: it counts with Dice 0 and with the diagonal of the scan 
 </section>
 {% endif %}
 
+{% if samples %}
+<section>
+<h2>Number of samples</h2>
+<p class="lead">Mean over the cases after the first T of one series of Monte Carlo samples. Time is that of the sampling
+alone.</p>
+{{ parts.picture(samples, "Time, Dice and PAvPU against the number of samples") }}
+</section>
+{% endif %}
+
 <section>
 <h2>Training</h2>
 {% if curves %}
@@ -177,6 +186,17 @@ prediction has nothing: it counts with Dice 0 and with the diagonal of the scan 
 {{ parts.picture(curves, "Loss, learning rate and validation Dice over the steps") }}
 {% else %}
 <p class="lead">This run has no training history.</p>
+{% endif %}
+{% if health %}
+<h3>Health</h3>
+<p class="lead">A latent that has collapsed shows as a spread of its means near 0, one that drowns in noise as a v² and
+a variance that grow while the KL stays flat. Pseudo-labels are compared with labels that training never sees.</p>
+{{ parts.picture(health, "Signs of health of the latent and of the pseudo-labels over the steps") }}
+{% endif %}
+{% if reconstructions %}
+<h3>Reconstructions</h3>
+<p class="lead">Slices of unlabelled patches and what the network paints from their latents, after the first stage.</p>
+{{ parts.picture(reconstructions, "Inputs in the first row, reconstructions in the second") }}
 {% endif %}
 </section>
 

@@ -9,8 +9,10 @@ from typing import Any, ParamSpec
 import matplotlib as mpl
 import numpy as np
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import ArrayLike
 
 INK, MUTED, GRID = "#1d2939", "#667085", "#e7ebf0"
@@ -48,6 +50,28 @@ def lower_limit(dice: ArrayLike) -> float:
     values = np.asarray(dice, dtype=float)
     lowest = float(np.nanmin(values)) if np.isfinite(values).any() else 0.0
     return max(0.0, math.floor((lowest - 0.02) * 10) / 10)
+
+
+def share_limits(values: ArrayLike, least: float = 0.05) -> tuple[float, float]:
+    """Limits for an axis of shares (Dice, PAvPU): room for every finite value, at least `least` apart, at most 1.
+
+    Without `least` an axis would show differences in the fourth decimal as mountains.
+    """
+    finite = np.asarray(values, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    spare = max(0.1 * (high - low), (least - (high - low)) / 2)
+    high = min(high + spare, max(1.0, high))
+    return max(min(low - spare, high - least), min(0.0, low)), high
+
+
+def make_log(axes: Axes) -> None:
+    """A logarithmic scale of values, with plain numbers at its ticks."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _style() -> Any:

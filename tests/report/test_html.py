@@ -6,7 +6,8 @@ import pytest
 
 from medssl.errors import DataError
 from medssl.report import write_report
-from medssl.report.html import PAPER_CROP_NOTICE, Picture
+from medssl.report.html import PAPER_CROP_NOTICE
+from medssl.report.pictures import Picture
 
 
 def page_of(folder):
@@ -22,7 +23,7 @@ def page(finished_run):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures are not drawn, for tests of the text around them."""
-    monkeypatch.setattr("medssl.report.html._picture", lambda *_: Picture("data:image/png;base64,", 100))
+    monkeypatch.setattr("medssl.report.html.picture", lambda *_: Picture("data:image/png;base64,", 100))
 
 
 def test_report_of_a_finished_run_has_all_its_parts(page):
