@@ -10,6 +10,11 @@ BUNDLE = ROOT / "bundles" / "mcdropout_unet3d"
 
 
 @pytest.fixture(scope="session")
+def bundles_dir() -> Path:
+    return ROOT / "bundles"
+
+
+@pytest.fixture(scope="session")
 def bundle_dir() -> Path:
     return BUNDLE
 

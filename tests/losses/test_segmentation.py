@@ -121,3 +121,21 @@ def test_dice_of_half_precision_is_summed_in_float32(dtype):
 def test_one_hot_puts_classes_first():
     label = torch.tensor([[[[0, 2], [1, 0]]]])
     assert one_hot(label, 3).tolist() == [[[[1, 0], [0, 1]], [[0, 0], [1, 0]], [[0, 1], [0, 0]]]]
+
+
+def test_voxel_weights_leave_voxels_out():
+    torch.manual_seed(0)
+    logits, target = torch.randn(2, 3, 4, 5), torch.randint(0, 3, (2, 1, 4, 5))
+    weight = torch.zeros(2, 4, 5)
+    weight[:, :2] = 1
+    found = DiceCE()(logits, target, weight)
+    expected = DiceCE()(logits[:, :, :2], target[:, :, :2])
+    assert found["ce"].item() == pytest.approx(expected["ce"].item(), rel=1e-6)
+    assert found["dice"].item() == pytest.approx(expected["dice"].item(), rel=1e-5)
+
+
+def test_equal_voxel_weights_change_nothing():
+    torch.manual_seed(0)
+    logits, target = torch.randn(2, 3, 4, 5), torch.randint(0, 3, (2, 1, 4, 5))
+    found, expected = DiceCE()(logits, target, torch.full((2, 4, 5), 0.3)), DiceCE()(logits, target)
+    assert found["loss"].item() == pytest.approx(expected["loss"].item(), rel=1e-4)

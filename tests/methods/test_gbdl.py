@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from medssl.losses import DiceCE
-from medssl.methods import LatentLearning, PosteriorLearning
+from medssl.methods import LatentLearning, PosteriorLearning, PseudoLabels
 from medssl.networks import LRL, MCDropoutUNet3D
 
 SMALL = {"patch_size": (16, 16, 4), "widths": (4, 8), "latent_dim": 5}
@@ -24,10 +24,11 @@ def latent_learning(**options):
     return LatentLearning(LRL(1, 2, **SMALL), DiceCE(1.0, 2.0), **options)
 
 
-def posterior_learning(**options):
+def posterior_learning(samples=5, teacher=None, **options):
     torch.manual_seed(1)
     network = MCDropoutUNet3D(1, 2, (4, 8), dropout=0.0)
-    return PosteriorLearning(network, LRL(1, 2, **SMALL), DiceCE(), **options)
+    teacher = LRL(1, 2, **SMALL) if teacher is None else teacher
+    return PosteriorLearning(network, PseudoLabels(teacher, samples), DiceCE(), **options)
 
 
 def evaluate(method, batch):
@@ -81,28 +82,71 @@ def test_both_stages_learn(batch):
         assert losses[-1] < 0.7 * losses[0]
 
 
-def test_teacher_is_frozen_and_stays_in_evaluation_mode(batch):
-    method = posterior_learning().train()
+def test_teacher_is_frozen_in_evaluation_mode_and_no_part_of_the_checkpoint(batch):
+    teacher = LRL(1, 2, **SMALL).train()
+    method = posterior_learning(teacher=teacher).train()
     method(batch)["loss"].backward()
-    assert not method.teacher.training and method.network.training
-    assert all(p.grad is None for p in method.teacher.parameters())
+    assert not teacher.training and method.network.training
+    assert all(p.grad is None for p in teacher.parameters())
     assert any(p.grad is not None for p in method.network.parameters())
+    assert all(name.startswith("network.") for name in method.state_dict())
+
+
+def test_building_the_second_stage_leaves_the_teacher_trainable():
+    teacher = LRL(1, 2, **SMALL)
+    posterior_learning(teacher=teacher)
+    assert all(p.requires_grad for p in teacher.parameters())
 
 
 def test_pseudo_labels_are_the_mean_of_the_draws_soft_or_hard(batch):
-    image = batch["image"]
-    soft, hard = posterior_learning(samples=4), posterior_learning(samples=4, pseudo="hard")
+    image, teacher = batch["image"], LRL(1, 2, **SMALL)
+    soft = posterior_learning(samples=4, teacher=teacher)
+    hard = posterior_learning(samples=4, teacher=teacher, pseudo="hard")
     torch.manual_seed(3)
-    expected = soft.teacher.pseudo_label_samples(image, 4).mean(0)
+    expected = teacher.pseudo_label_samples(image, 4).mean(0)
     torch.manual_seed(3)
-    assert torch.equal(soft._pseudo_labels(image)[0], expected)
+    assert torch.equal(soft._targets(image)[0], expected) and soft._targets(image)[1] is None
     torch.manual_seed(3)
-    assert torch.equal(hard._pseudo_labels(image)[0], expected.argmax(1, keepdim=True))
+    assert torch.equal(hard._targets(image)[0], expected.argmax(1, keepdim=True))
 
 
-def test_entropy_weight_is_one_for_sure_and_zero_for_undecided_draws(batch):
-    method = posterior_learning(weigh_by_entropy=True)
-    for logit, expected in ((60.0, 1.0), (0.0, 0.0)):
-        torch.nn.init.zeros_(method.teacher.classifier.weight)
-        method.teacher.classifier.bias.data = torch.tensor([logit, 0.0])
-        assert method._pseudo_labels(batch["image"])[1].item() == pytest.approx(expected, abs=1e-5)
+class FixedTeacher(torch.nn.Module):
+    """Pseudo-labels of (B, 2, ...) that are sure of class 1 in the first half of the rows and undecided in the rest."""
+
+    def pseudo_label_samples(self, x, samples):
+        foreground = torch.full((samples, len(x), 1, *x.shape[2:]), 0.5)
+        foreground[:, :, :, : x.shape[2] // 2] = 1.0
+        return torch.cat([1 - foreground, foreground], dim=2)
+
+
+def test_entropy_weight_is_one_where_draws_are_sure_and_zero_where_undecided(batch):
+    method = posterior_learning(teacher=FixedTeacher(), weigh_by_entropy=True)
+    weight = method._targets(batch["image"])[1]
+    assert weight.shape == (3, 16, 16, 4)
+    assert torch.allclose(weight[:, :8], torch.ones(1)) and torch.allclose(weight[:, 8:], torch.zeros(1))
+    assert method(batch)["pseudo_weight"].item() == pytest.approx(0.5)
+
+
+def test_undecided_voxels_do_not_pull_on_the_network_if_weighted(batch):
+    method = posterior_learning(teacher=FixedTeacher(), weigh_by_entropy=True)
+    batch["is_labelled"][:] = False
+    logits = {}
+    method.network.register_forward_hook(lambda module, inputs, output: logits.update(kept=output))
+    loss = method(batch)["loss"]
+    (gradient,) = torch.autograd.grad(loss, logits["kept"])
+    assert gradient[:, :, 8:].abs().max() < 1e-9 and gradient[:, :, :8].abs().max() > 0
+
+
+@pytest.mark.parametrize("wrong", [{"pseudo": "firm"}, {"samples": 0}])
+def test_unknown_choices_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"firm|samples 0"):
+        posterior_learning(**wrong)
+
+
+def test_health_tells_the_length_of_v_and_the_latent_variance(batch):
+    method = latent_learning()
+    torch.nn.init.zeros_(method.network.to_v.linear.weight)
+    torch.nn.init.constant_(method.network.to_v.linear.bias, 2.0)
+    found = evaluate(method, batch)
+    assert found["v_squared"].item() == pytest.approx(5 * 4.0)
+    assert found["latent_variance"].item() == pytest.approx((20.0**2 + 5 * 1.0) / 5)

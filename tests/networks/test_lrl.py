@@ -118,3 +118,47 @@ def test_bound_limits_the_length_of_v():
 def test_unknown_latent_is_refused():
     with pytest.raises(ValueError, match="slices, volume or independent"):
         LRL(1, 2, **SMALL, latent="voxels")
+
+
+def test_only_the_asked_patches_get_logits_and_the_rest_is_the_same(image):
+    network = LRL(1, 2, **SMALL).eval()
+    torch.manual_seed(3)
+    whole = network(image)
+    torch.manual_seed(3)
+    part = network(image, torch.tensor([False, True]))
+    assert torch.allclose(part.logits, whole.logits[1:], atol=1e-5)
+    assert torch.equal(part.reconstruction, whole.reconstruction) and torch.equal(part.latent.mean, whole.latent.mean)
+
+
+def test_without_skips_nothing_but_the_coarsest_map_reaches_the_output(image):
+    network = LRL(1, 2, **SMALL, label_skips=False, image_skips=False).eval()
+    features = network.image_encoder(image)
+    bottom = torch.randn(2, 16, 8, 12, 5)
+    other = [torch.randn_like(feature) for feature in features]
+    assert torch.equal(network.image_decoder(bottom, features), network.image_decoder(bottom, other))
+    assert network.label_decoder.blocks[0][0].in_channels == 2 * 16
+
+
+def test_coarse_reconstruction_is_painted_two_times_smaller_in_plane(image):
+    found = LRL(1, 2, **SMALL, reconstruction_level=1)(image)
+    assert found.reconstruction.shape == (2, 1, 16, 24, 5) and found.logits.shape == (2, 2, 32, 48, 5)
+    with pytest.raises(ValueError, match="reconstruction_level 2"):
+        LRL(1, 2, **SMALL, reconstruction_level=2)
+
+
+def test_draws_in_one_batch_are_those_of_a_loop(image):
+    network = LRL(1, 2, **SMALL).eval()
+    torch.manual_seed(5)
+    draws = network.pseudo_label_samples(image, 3)
+    torch.manual_seed(5)
+    latent = network.latent_of(network.image_encoder(image)[-1])
+    features = network.label_encoder(image)
+    for draw in draws:
+        logits = network.label_logits(features, network.map_of(latent.sample(), 5))
+        assert torch.allclose(draw, torch.softmax(logits, dim=1), atol=1e-5)
+
+
+def test_single_patch_has_the_draws_it_has_in_a_batch(image):
+    network = LRL(1, 2, **SMALL, with_z=False).eval()
+    both = network.pseudo_label_samples(image, 2)
+    assert torch.allclose(network.pseudo_label_samples(image[:1], 2), both[:, :1], atol=1e-5)
