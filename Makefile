@@ -6,7 +6,7 @@ DEMO   ?= runs/demo
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed-$(EXTRAS)
-BUNDLE := bundles/mcdropout_unet3d
+BUNDLE := bundles/gbdl
 
 .PHONY: setup demo test test-slow bench lint format clean
 

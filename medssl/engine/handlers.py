@@ -10,6 +10,7 @@ from typing import Any
 
 from ignite.engine import Engine, Events
 from ignite.handlers import ProgressBar
+from monai.engines import Evaluator
 from monai.handlers import ValidationHandler
 from torch import Tensor
 
@@ -180,20 +181,20 @@ class ShowProgress:
 def training_handlers(
     folder: RunFolder,
     tracker: MlflowTracker | NoTracker,
-    validator: Engine,
+    validator: Evaluator,
     val_interval: int = 10,
     save_interval: int = 1,
     stage: str = "",
     checkpoints: str = "checkpoints",
     taken_from: str | Path | None = None,
-    health: Engine | None = None,
+    health: Evaluator | None = None,
 ) -> list[Any]:
     """What every training attaches to its trainer: records, progress, validation (where there are cases), checkpoints.
 
     stage names one of several stages of a run. health: a further evaluator, recorded but not shown as validation.
     """
     title = f"stage {stage}" if stage else "training"
-    evaluators = [engine for engine in (validator, health) if engine is not None and len(engine.data_loader)]
+    evaluators = [engine for engine in (validator, health) if engine is not None and len(engine.data_loader)]  # type: ignore[arg-type]
     return [
         RecordProgress(folder, tracker, validator, stage, health),
         ShowProgress(folder, validator, title),
