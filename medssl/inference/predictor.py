@@ -2,7 +2,7 @@
 
 import copy
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,10 +104,10 @@ class Predictor:
         for statistics in found:
             yield self._on_scans_grid(prepared, statistics), statistics.seconds
 
-    def _input(self, prepared: dict[str, Any]) -> Tensor:
+    def _input(self, prepared: dict[Hashable, Any]) -> Tensor:
         return prepared["image"].as_tensor()[None].to(self.device)
 
-    def _on_scans_grid(self, prepared: dict[str, Any], found: MCStatistics) -> Prediction:
+    def _on_scans_grid(self, prepared: dict[Hashable, Any], found: MCStatistics) -> Prediction:
         image: MetaTensor = prepared["image"]
         maps = torch.cat([found.mean[0], found.entropy, found.mutual_information]).cpu()
         # what was done to the image is undone for its maps

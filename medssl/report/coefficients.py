@@ -93,7 +93,7 @@ def _coefficients(run: Run) -> dict[str, float]:
 def _setting(run: Run) -> Setting:
     """All that makes the run's experiment: its configuration with numbers as numbers, and its data."""
     config = {key: _number_or_text(text) for key, text in (run.facts.get("config") or {}).items()}
-    facts = {"dataset_name": str(run.facts["dataset"]), "labelled": float(run.facts["labelled"])}
+    facts: Setting = {"dataset_name": str(run.facts["dataset"]), "labelled": float(run.facts["labelled"])}
     kept = {key: value for key, value in config.items() if key not in INCIDENTAL}
     return {**kept, **facts, "paper_crop": str(run.paper_crop)}
 

@@ -53,8 +53,9 @@ def mark_stages(axes: Axes, records: Sequence[Record], starts: Mapping[str, floa
     limits = axes.get_xlim()
     for name in shown:
         start = max(starts[name], limits[0])
-        above = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points"}
-        axes.annotate(name, (start, 1), (2, 3), color=MUTED, **above)
+        axes.annotate(
+            name, (start, 1), (2, 3), xycoords=axes.get_xaxis_transform(), textcoords="offset points", color=MUTED
+        )
         if name != shown[0]:
             axes.axvline(start, color=MUTED, lw=1, ls=(0, (2, 2)))
     axes.set_xlim(limits)
