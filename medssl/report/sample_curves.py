@@ -48,7 +48,8 @@ def mean_curve(rows: Sequence[SampleRow], measure: str) -> tuple[NDArray[np.floa
 def sample_curves(rows: Sequence[SampleRow]) -> Figure:
     """Three panels, each the mean over the cases against T: time, Dice, PAvPU."""
     figure = Figure(figsize=(PAGE_WIDTH_IN, 2.7), layout="constrained")
-    for axes, (measure, title) in zip(figure.subplots(1, 3), MEASURES.items(), strict=True):
+    panels = figure.subplots(1, 3)
+    for axes, (measure, title) in zip(panels, MEASURES.items(), strict=True):
         counts, means = mean_curve(rows, measure)
         axes.plot(counts, means, "-o", color=TEAL, lw=1.8, ms=5, mew=0)
         axes.set(xlabel="samples T", ylabel=title)
@@ -57,6 +58,8 @@ def sample_curves(rows: Sequence[SampleRow]) -> Figure:
             make_log(axes)  # like T itself: a time proportional to T is a straight line
         else:
             axes.set_ylim(share_limits(means))
+    cases = len(rows) // len(counts)
+    panels[0].set_title(f"mean of {cases} case{'' if cases == 1 else 's'}", loc="left")
     return figure
 
 

@@ -30,6 +30,7 @@ def test_three_panels_show_the_means_over_cases_against_t(sampled):
 
     assert [axes.get_ylabel() for axes in panels] == ["time per scan (s)", "Dice", "PAvPU"]
     assert {axes.get_xlabel() for axes in panels} == {"samples T"}
+    assert panels[0].get_title(loc="left") == "mean of 2 cases"
     for axes, means in zip(panels, ([2, 10, 40], [0.70, 0.72, 0.72], [0.85, 0.87, 0.88]), strict=True):
         (line,) = axes.lines
         assert line.get_xdata().tolist() == [1, 5, 20]
