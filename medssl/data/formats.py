@@ -17,6 +17,7 @@ import numpy as np
 import SimpleITK as sitk  # noqa: N813
 
 from medssl.data.dicom import is_dicom_file, read_dicom_stack
+from medssl.data.dicom_seg import open_segmentation, segmentation_in
 from medssl.data.findings import volume_error
 from medssl.data.geometry import LPS_TO_RAS, Header
 
@@ -151,5 +152,6 @@ def open_hdf5(path: Path, key: str) -> Iterator[Opened]:
 
 @contextmanager
 def open_dicom(path: Path, _: str) -> Iterator[Opened]:
-    stack = read_dicom_stack(path)
-    yield stack.header, stack.voxels
+    segmentation = segmentation_in(path)
+    found = read_dicom_stack(path) if segmentation is None else open_segmentation(segmentation)
+    yield found.header, found.voxels
