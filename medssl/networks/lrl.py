@@ -77,6 +77,7 @@ class LRL(nn.Module):
         self.to_mean = SliceToVector(bottom, coarse, latent_dim)
         self.to_v = SliceToVector(bottom, coarse, latent_dim, self.to_mean.shrink if shared_head else None)
         self.to_map = VectorToSlice(bottom, coarse, latent_dim)
+        self.to_map.requires_grad_(with_z or with_reconstruction)  # else nothing reads its maps
         self.label_bottleneck: nn.Module = nn.Identity()
         if label_bottleneck:
             self.label_bottleneck = nn.Sequential(

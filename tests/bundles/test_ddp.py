@@ -5,32 +5,52 @@ import re
 import subprocess
 import sys
 
+import pytest
+from monai.bundle import run
+
 from medssl.engine import CheckpointStore
 
+# each process draws its own masks and latents: without them the sums must agree
+DETERMINISTIC = {
+    "mcdropout_unet3d": {"network_def#dropout": "0.0"},
+    "gbdl": {"network_def#dropout": "0.0", "variant": "no_z", "batch_size": "4", "max_epochs": "2"},
+}
 
-def test_two_processes_equal_one_with_the_same_global_batch(train_smoke, bundle_dir, phantom_dir, tmp_path):
-    configs = [str(bundle_dir / "configs" / name) for name in ("train.json", "smoke.json", "ddp.json")]
-    keys = {
-        "bundle_root": str(bundle_dir),
+
+def training_keys(bundle, phantom_dir, output_dir):
+    return {
+        "bundle_root": str(bundle),
         "dataset_name": "phantom",
         "dataset_dir": str(phantom_dir),
         "labelled": "3",
         "validation": "1",
         "test": "1",
-        "unlabelled": "1",
-        "output_dir": str(tmp_path / "two"),
+        "unlabelled": "2",
+        "output_dir": str(output_dir),
+        "runs_dir": str(output_dir.parent),
         "mlflow": "False",
-        "network_def#dropout": "0.0",  # each process draws its own masks: without dropout the sums must agree
+        **DETERMINISTIC[bundle.name],
     }
+
+
+def configs_of(bundle, *overlays):
+    return [str(bundle / "configs" / f"{name}.json") for name in ("train", "smoke", *overlays)]
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_two_processes_equal_one_with_the_same_global_batch(name, bundles_dir, phantom_dir, tmp_path):
+    bundle = bundles_dir / name
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
-    command = [*torchrun, "-m", "monai.bundle", "run", "training", "--config_file", str(configs)]
+    command = [*torchrun, "-m", "monai.bundle", "run", "training", "--config_file", str(configs_of(bundle, "ddp"))]
+    keys = training_keys(bundle, phantom_dir, tmp_path / "two")
     pairs = [part for key, value in keys.items() for part in (f"--{key}", value)]
     done = subprocess.run(
         [*command, *pairs], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    sizes = {"labelled": 3, "validation": 1, "test": 1, "unlabelled": 1}
-    train_smoke(tmp_path / "one", **sizes, **{"network_def#dropout": 0.0})
+    alone = training_keys(bundle, phantom_dir, tmp_path / "one")
+    numbers = {key: int(value) if value.isdigit() else value for key, value in alone.items()}
+    run(run_id="training", config_file=configs_of(bundle), **{**numbers, "network_def#dropout": 0.0})
     two, one = (CheckpointStore(tmp_path / name / "checkpoints").load_latest()[0]["method"] for name in ("two", "one"))
     assert two.keys() == one.keys()
     # a bias before an instance norm has no effect and a gradient of rounding alone, which Adam blows up to full steps
