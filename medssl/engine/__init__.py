@@ -2,7 +2,7 @@
 
 from medssl.engine.checkpoint import CheckpointStore, load_tensors, save_tensors
 from medssl.engine.distributed import local_device, start_process_group, stop_process_group
-from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress, training_handlers
+from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress, TrainingHandlers
 from medssl.engine.run_folder import RunFolder, read_facts
 from medssl.engine.seeding import be_deterministic, seed_everything
 from medssl.engine.session import check_data, default_output_dir, explain_errors, open_run, start_tracking
@@ -17,6 +17,7 @@ __all__ = [
     "RunFolder",
     "ShowProgress",
     "TrainingDiverged",
+    "TrainingHandlers",
     "be_deterministic",
     "check_data",
     "default_output_dir",
@@ -32,5 +33,4 @@ __all__ = [
     "start_process_group",
     "start_tracking",
     "stop_process_group",
-    "training_handlers",
 ]

@@ -178,26 +178,36 @@ class ShowProgress:
         print(f"{self.title}: epoch {trainer.state.epoch}/{trainer.state.max_epochs}  {text}", flush=True)
 
 
-def training_handlers(
-    folder: RunFolder,
-    tracker: MlflowTracker | NoTracker,
-    validator: Evaluator,
-    val_interval: int = 10,
-    save_interval: int = 1,
-    stage: str = "",
-    checkpoints: str = "checkpoints",
-    taken_from: str | Path | None = None,
-    health: Evaluator | None = None,
-) -> list[Any]:
-    """What every training attaches to its trainer: records, progress, validation (where there are cases), checkpoints.
+class TrainingHandlers:
+    """All that a training attaches to its trainer: records, progress, validation (where there are cases), checkpoints.
 
     stage names one of several stages of a run. health: a further evaluator, recorded but not shown as validation.
     """
-    title = f"stage {stage}" if stage else "training"
-    evaluators = [engine for engine in (validator, health) if engine is not None and len(engine.data_loader)]  # type: ignore[arg-type]
-    return [
-        RecordProgress(folder, tracker, validator, stage, health),
-        ShowProgress(folder, validator, title),
-        *(ValidationHandler(val_interval, engine) for engine in evaluators),
-        KeepCheckpoints(folder, checkpoints, save_interval, taken_from=taken_from),
-    ]
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        tracker: MlflowTracker | NoTracker,
+        validator: Evaluator,
+        val_interval: int = 10,
+        save_interval: int = 1,
+        stage: str = "",
+        checkpoints: str = "checkpoints",
+        taken_from: str | Path | None = None,
+        health: Evaluator | None = None,
+    ) -> None:
+        given = [engine for engine in (validator, health) if engine is not None]
+        self.handlers = [
+            RecordProgress(folder, tracker, validator, stage, health),
+            ShowProgress(folder, validator, f"stage {stage}" if stage else "training"),
+            *(ValidationHandler(val_interval, engine) for engine in given if _has_cases(engine)),
+            KeepCheckpoints(folder, checkpoints, save_interval, taken_from=taken_from),
+        ]
+
+    def attach(self, trainer: MethodTrainer) -> None:
+        for handler in self.handlers:
+            handler.attach(trainer)
+
+
+def _has_cases(evaluator: Evaluator) -> bool:
+    return len(evaluator.data_loader) > 0  # type: ignore[arg-type]

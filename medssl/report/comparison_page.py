@@ -2,22 +2,14 @@
 
 from pathlib import Path
 
-from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
-
-import medssl
 from medssl.files import write_text_atomically
 from medssl.report.coefficient_figure import coefficient_panels
 from medssl.report.comparison import Comparison
 from medssl.report.difference_tables import difference_tables, reading_help
 from medssl.report.grids import seeds_grid
-from medssl.report.page import BASE, CSS, PARTS
+from medssl.report.page import render
 from medssl.report.pictures import picture
 from medssl.report.thesis_tables import by_dataset, results_grid, results_lead
-
-COMPARISON_CSS = """
-tr.first td { border-top: 2px solid #98a2b3; }
-"""
 
 COMPARISON = """{% extends "base" %}
 {% import "parts" as parts %}
@@ -80,13 +72,6 @@ agree in all other settings.</p>
 {% endblock %}
 """
 
-_PAGES = Environment(
-    loader=DictLoader({"base": BASE, "parts": PARTS, "comparison": COMPARISON}),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-)
-
 
 def write_comparison(comparison: Comparison, out: str | Path) -> Path:
     """Writes the page to `out`, whole or not at all, and returns it."""
@@ -98,9 +83,8 @@ def comparison_html(comparison: Comparison) -> str:
     """The page, with every name in it escaped."""
     rows = comparison.rows
     datasets = by_dataset(rows)
-    return _PAGES.get_template("comparison").render(
-        css=Markup(CSS + COMPARISON_CSS),  # noqa: S704  (our own style sheets)
-        version=medssl.__version__,
+    return render(
+        COMPARISON,
         title=" and ".join(datasets) or "No runs",
         subtitle=f"{sum(len(row.seeds) for row in rows)} runs · {len({row.method for row in rows})} methods",
         notices=comparison.notices,

@@ -14,6 +14,7 @@ from medssl.report.grids import accuracy_grid, every_case_grid, stat_cell, uncer
 from medssl.report.page import render
 from medssl.report.panels import case_panel
 from medssl.report.pictures import picture
+from medssl.report.report_page import REPORT
 from medssl.report.runs import Run, load_run
 from medssl.report.scrub import command_without_paths, without_paths
 from medssl.report.slices import load_case
@@ -41,7 +42,7 @@ def write_report(run_folder: str | Path) -> Path:
     """Writes report.html into the run folder, whole or not at all, and returns its path. Raises DataError."""
     run = load_run(run_folder)
     path = run.folder / "report.html"
-    write_text_atomically(path, render("report", **_report_content(run)))
+    write_text_atomically(path, render(REPORT, **_report_content(run)))
     return path
 
 

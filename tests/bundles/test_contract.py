@@ -58,9 +58,10 @@ def test_trained_bundle_has_the_shapes_its_metadata_states(trained_run):
     )
 
 
-def test_train_config_has_monais_required_properties(bundle_dir, phantom_dir, tmp_path):
+@EACH_BUNDLE
+def test_train_config_has_monais_required_properties(bundle, phantom_dir, tmp_path):
     workflow = ConfigWorkflow(
-        config_file=[str(bundle_dir / "configs" / name) for name in ("train.json", "smoke.json")],
+        config_file=[str(bundle / "configs" / name) for name in ("train.json", "smoke.json")],
         workflow_type="train",
         dataset_name="phantom",
         dataset_dir=str(phantom_dir),

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from monai.bundle import ConfigWorkflow, run
+from monai.bundle import run
 
 from medssl.engine import load_tensors
 from medssl.errors import ConfigError, error_behind
@@ -135,20 +135,6 @@ def test_split_without_unlabelled_cases_is_refused(train_gbdl, tmp_path):
     with pytest.raises(RuntimeError) as caught:
         train_gbdl(tmp_path / "run", unlabelled=0)
     assert "no unlabelled case" in str(error_behind(caught.value))
-
-
-def test_train_config_has_monais_required_properties(bundles_dir, phantom_dir, tmp_path):
-    workflow = ConfigWorkflow(
-        config_file=[str(bundles_dir / "gbdl" / "configs" / name) for name in ("train.json", "smoke.json")],
-        workflow_type="train",
-        dataset_name="phantom",
-        dataset_dir=str(phantom_dir),
-        output_dir=str(tmp_path / "run"),
-        mlflow=False,
-        labelled=2,
-    )
-    workflow.initialize()
-    assert workflow.check_properties() == []
 
 
 def test_full_size_defaults_are_those_of_the_thesis(bundles_dir):
