@@ -197,7 +197,7 @@ class TrainingHandlers:
         health: Evaluator | None = None,
     ) -> None:
         given = [engine for engine in (validator, health) if engine is not None]
-        self.handlers = [
+        self.handlers: list[Any] = [
             RecordProgress(folder, tracker, validator, stage, health),
             ShowProgress(folder, validator, f"stage {stage}" if stage else "training"),
             *(ValidationHandler(val_interval, engine) for engine in given if _has_cases(engine)),
