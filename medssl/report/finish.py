@@ -3,7 +3,7 @@
 from medssl.engine.checkpoint import CheckpointStore
 from medssl.engine.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker
-from medssl.report.figure_files import write_figures
+from medssl.report.figures.files import write_figures
 from medssl.report.runs import load_run
 from medssl.report.tables import SummaryRow, summarise
 

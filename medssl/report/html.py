@@ -8,16 +8,18 @@ from typing import Any
 
 from medssl.errors import MedsslError
 from medssl.files import write_text_atomically
-from medssl.report.comparison import PAPER_CROP_NOTICE
-from medssl.report.figures import calibration_strip, dice_strip, entropy_against_dice
+from medssl.report.comparison.compare import PAPER_CROP_NOTICE
+from medssl.report.figures.cases import calibration_strip, dice_strip, entropy_against_dice
+from medssl.report.figures.panels import case_panel
+from medssl.report.figures.pictures import picture
+from medssl.report.figures.slices import load_case
+from medssl.report.figures.thesis import thesis_figures
+from medssl.report.figures.training import training_curves
 from medssl.report.grids import accuracy_grid, every_case_grid, stat_cell, uncertainty_grid
 from medssl.report.page import render
-from medssl.report.panels import case_panel
-from medssl.report.pictures import picture
 from medssl.report.report_page import REPORT
 from medssl.report.runs import Run, load_run
 from medssl.report.scrub import command_without_paths, without_paths
-from medssl.report.slices import load_case
 from medssl.report.tables import (
     TITLES,
     SummaryRow,
@@ -27,8 +29,6 @@ from medssl.report.tables import (
     summarise,
     telling_cases,
 )
-from medssl.report.thesis_figures import thesis_figures
-from medssl.report.training_figures import training_curves
 
 STATUS_NOTICES = {
     "running": "This run had not finished when the report was written: it shows what was there.",

@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from medssl.errors import DataError
-from medssl.report.method_order import method_rank
+from medssl.report.comparison.method_order import method_rank
 from medssl.report.runs import PerCaseRow, Run
 
 STRUCTURE_METRICS = ("dice", "jaccard", "hd95_mm", "asd_mm", "assd_mm")

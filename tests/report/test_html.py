@@ -6,8 +6,8 @@ import pytest
 
 from medssl.errors import DataError
 from medssl.report import write_report
+from medssl.report.figures.pictures import Picture
 from medssl.report.html import PAPER_CROP_NOTICE
-from medssl.report.pictures import Picture
 
 
 def page_of(folder):

@@ -1,0 +1,1 @@
+"""Several runs side by side: the thesis' tables, paired differences with intervals, page, terminal, Markdown."""

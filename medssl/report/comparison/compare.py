@@ -1,0 +1,41 @@
+"""Several runs side by side: their results, and how much the methods differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from medssl.report.comparison.coefficients import Curve, coefficient_curves, named_by_coefficients
+from medssl.report.comparison.differences import Difference, differences, metric_named
+from medssl.report.runs import load_run
+from medssl.report.tables import ComparisonRow, compare_runs
+
+PAPER_CROP_NOTICE = (
+    "Regions were centred with ground-truth labels (paper_crop): these numbers are not comparable with leak-free ones."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """rows: results over seeds. differences: to the baselines that were asked for. coefficients: Dice against each."""
+
+    rows: list[ComparisonRow]
+    differences: list[Difference]
+    coefficients: dict[str, list[Curve]] = field(default_factory=dict)
+
+    @property
+    def notices(self) -> list[str]:
+        """What a reader must know before the numbers."""
+        unevaluated = [seed.name for row in self.rows for seed in row.seeds if not seed.means]
+        notices = [f"Rows marked paper_crop: {PAPER_CROP_NOTICE}"] if any(row.paper_crop for row in self.rows) else []
+        return [*notices, f"Not evaluated, and not in the means: {', '.join(unevaluated)}."] if unevaluated else notices
+
+
+def compare(run_folders: Sequence[str | Path], against: Sequence[str] = (), metrics: Sequence[str] = ()) -> Comparison:
+    """The runs compared, and every method with each method named in `against`: in Dice, then in `metrics` ('hd95').
+
+    Runs of a method that differ in coefficients of its losses are told apart by its name (named_by_coefficients).
+    Raises DataError for a folder that is no run or a seed that comes twice, ConfigError for unknown names.
+    """
+    runs = named_by_coefficients([load_run(folder) for folder in run_folders])
+    wanted = list(dict.fromkeys(["dice", *(metric_named(name) for name in metrics)]))
+    return Comparison(compare_runs(runs), differences(runs, against, wanted), coefficient_curves(runs))

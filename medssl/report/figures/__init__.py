@@ -1,0 +1,1 @@
+"""Figures of runs: charts of cases and trainings, the thesis' figures, pictures of slices."""
