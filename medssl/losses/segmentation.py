@@ -41,6 +41,7 @@ class DiceCE(nn.Module):
 
     def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
         num_classes = logits.shape[1]
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # sums over voxels
         is_soft = target.shape[1] == num_classes and num_classes > 1
         soft = target if is_soft else one_hot(target, num_classes)
         wanted = target.to(logits.dtype) if is_soft else target.squeeze(1).long()

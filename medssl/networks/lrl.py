@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from medssl.losses.gaussian import CovarianceForm, IndependentGaussians, RankOneGaussians
 from medssl.networks.blocks import Decoder, Encoder, at_least_two, initialise
-from medssl.networks.latent import SliceToVector, VectorToSlice, bounded
+from medssl.networks.latent import SliceToVector, VectorToSlice, at_least_float32, bounded
 
 LatentKind = Literal["slices", "volume", "independent"]
 LRL_WIDTHS = (64, 128, 256, 512, 512)
@@ -111,7 +111,7 @@ class LRL(nn.Module):
         """The posterior Q(Z | X) of every slice, or of the mean slice for "volume", from encoder X's coarsest map."""
         if self.latent_kind == "volume":
             bottom = bottom.mean(-1, keepdim=True)
-        mean, v = self.to_mean(bottom), bounded(self.to_v(bottom), self.v_bound)
+        mean, v = at_least_float32(self.to_mean(bottom)), bounded(at_least_float32(self.to_v(bottom)), self.v_bound)
         if self.latent_kind == "independent":
             return IndependentGaussians(mean, v.square() + self.c)
         return RankOneGaussians(mean, v, self.c, self.covariance)

@@ -150,3 +150,11 @@ def test_health_tells_the_length_of_v_and_the_latent_variance(batch):
     found = evaluate(method, batch)
     assert found["v_squared"].item() == pytest.approx(5 * 4.0)
     assert found["latent_variance"].item() == pytest.approx((20.0**2 + 5 * 1.0) / 5)
+
+
+def test_long_v_stays_finite_in_half_precision(batch):
+    method = latent_learning()
+    torch.nn.init.constant_(method.network.to_v.linear.bias, 20.0)
+    with torch.autocast("cpu", dtype=torch.float16):
+        found = evaluate(method, batch)
+    assert found["v_squared"].item() > 1500 and all(torch.isfinite(value) for value in found.values())
