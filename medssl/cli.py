@@ -162,7 +162,7 @@ def report(
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def sweep(
     context: typer.Context,
-    grid: Annotated[Path, typer.Argument(help="A bundle, e.g. bundles/gbdl, or a JSON file that names the rows.")],
+    grid: Annotated[Path, typer.Argument(help="A bundle, e.g. bundles/gbdl, or a JSON file of grids.")],
     output: Annotated[Path, typer.Option(help="Folder of the runs.")],
     labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16 (for a bundle).")] = "4",
     seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2 (for a bundle).")] = "0",
@@ -173,19 +173,19 @@ def sweep(
     jobs: Annotated[int, typer.Option(help="Trainings at a time; they share the cores.")] = 1,
 ) -> None:
     """Train a grid of variants x labels x seeds, compare; further --key value pairs go to all. Run again to resume."""
-    from medssl.sweep import sweep_of_bundle, sweep_of_file
+    from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
     extra = context.args
     if len(extra) % 2 or not all(key.startswith("--") for key in extra[::2]):
         raise ConfigError(f"{' '.join(extra)}: expected further keys of train.json as --key value pairs.")
     keys = tuple((key[2:], value) for key, value in zip(extra[::2], extra[1::2], strict=True))
     if grid.suffix == ".json":
-        chosen = sweep_of_file(grid, output, keys)
+        chosen = sweeps_of_file(grid, output, keys)
     else:
         names = [name for name in variants.split(",") if name]
         numbers = _numbers(labelled), _numbers(seeds)
-        chosen = sweep_of_bundle(grid, output, *numbers, overlay or (), names, keys)
-    report(chosen.run(jobs), output / "comparison.html")
+        chosen = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, keys)]
+    report([folder for each in chosen for folder in each.run(jobs)], output / "comparison.html")
 
 
 @app.command()

@@ -123,21 +123,32 @@ def sweep_of_bundle(
     return Sweep(rows or [Row(bundle.name, bundle, tuple(overlays))], output, labelled, seeds, keys)
 
 
-def sweep_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> Sweep:
-    """The grid in a JSON file: `labelled`, `seeds`, `keys`, `rows` (name to `bundle`, `overlays`, `keys`).
+def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> list[Sweep]:
+    """The grids in a JSON file, each below its name in `output`.
 
-    Raises ConfigError naming the file if it is not such a grid. `keys` are added to the file's own.
+    The file has `rows` (name to `bundle`, `overlays`, `keys`), `keys` for every training, and `grids` (name to
+    `labelled`, `seeds`, the names of its `rows`, `keys`); a row's keys hold against all others. `keys` are added to the
+    file's own. Raises ConfigError naming the file if it is not like that.
     """
     try:
         content = json.loads(file.read_text())
-        rows = [
-            Row(name, Path(row["bundle"]), tuple(row.get("overlays", ())), _pairs(row.get("keys", {})))
+        rows = {
+            name: Row(name, Path(row["bundle"]), tuple(row.get("overlays", ())), _pairs(row.get("keys", {})))
             for name, row in content["rows"].items()
+        }
+        return [
+            Sweep(
+                [rows[name] for name in grid["rows"]],
+                output / title,
+                grid["labelled"],
+                grid["seeds"],
+                _pairs(content.get("keys", {})) + _pairs(grid.get("keys", {})) + keys,
+            )
+            for title, grid in content["grids"].items()
         ]
-        return Sweep(rows, output, content["labelled"], content["seeds"], _pairs(content.get("keys", {})) + keys)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"{file}: not a grid ({type(error).__name__}: {error}). Expected JSON with labelled, seeds and rows."
+            f"{file}: not a file of grids ({type(error).__name__}: {error}). Expected JSON with rows and grids."
         ) from error
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medssl.errors import ConfigError
-from medssl.sweep import sweep_of_bundle, sweep_of_file
+from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
 
 @pytest.fixture
@@ -67,28 +67,34 @@ def test_variants_are_rows_and_every_seed_is_finished_for_all_rows_first(started
     assert [command[command.index("--variant") + 1] for command in started[0][:2]] == ["gbdl", "ic"]
 
 
-def test_grid_file_names_rows_of_several_bundles(started, tmp_path):
+def test_file_of_grids_names_rows_of_several_bundles(started, tmp_path):
     rows = {
         "supervised": {"bundle": "bundles/mcdropout_unet3d", "overlays": ["bench"], "keys": {"max_epochs": 6}},
         "gbdl": {"bundle": "bundles/gbdl", "keys": {"max_epochs": 12}},
     }
-    file = tmp_path / "grid.json"
-    file.write_text(json.dumps({"labelled": [1], "seeds": [3], "keys": {"samples": 5}, "rows": rows}))
-    folders = sweep_of_file(file, tmp_path / "runs", (("dataset_dir", "data"),)).run()
-    assert [folder.name for folder in folders] == ["supervised_1_seed3", "gbdl_1_seed3"]
-    first, second = (dict(zip(command[7::2], command[8::2], strict=True)) for command in started[0])
-    assert first["--max_epochs"] == "6" and second["--max_epochs"] == "12"
-    assert (
-        second["--bundle_root"] == "bundles/gbdl" and second["--samples"] == "5" and second["--dataset_dir"] == "data"
-    )
+    grids = {
+        "small": {"labelled": [1], "seeds": [3], "rows": ["supervised", "gbdl"], "keys": {"dataset_dir": "data"}},
+        "other": {"labelled": [2], "seeds": [4], "rows": ["gbdl"]},
+    }
+    file = tmp_path / "grids.json"
+    file.write_text(json.dumps({"keys": {"samples": 5, "stride": [8, 8, 4]}, "rows": rows, "grids": grids}))
+    folders = [folder for sweep in sweeps_of_file(file, tmp_path, (("jitter", "0"),)) for folder in sweep.run()]
+    names = ["small/supervised_1_seed3", "small/gbdl_1_seed3", "other/gbdl_2_seed4"]
+    assert folders == [tmp_path / name for name in names]
+    first, second, third = (dict(zip(command[7::2], command[8::2], strict=True)) for command in started[0])
+    assert first["--max_epochs"] == "6" and second["--max_epochs"] == "12" and "--dataset_dir" not in third
+    assert second["--bundle_root"] == "bundles/gbdl" and second["--dataset_dir"] == "data"
+    assert third["--samples"] == "5" and third["--stride"] == "[8, 8, 4]" and third["--jitter"] == "0"
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"rows": {"a": {}}, "labelled": [1], "seeds": [0]}', '{"rows": {}}'])
-def test_file_that_is_no_grid_is_named(content, tmp_path):
-    file = tmp_path / "grid.json"
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"rows": {"a": {}}, "grids": {}}', '{"rows": {}, "grids": {"g": {"rows": ["a"]}}}']
+)
+def test_file_without_grids_is_named(content, tmp_path):
+    file = tmp_path / "grids.json"
     file.write_text(content)
-    with pytest.raises(ConfigError, match=r"grid\.json: not a grid"):
-        sweep_of_file(file, tmp_path)
+    with pytest.raises(ConfigError, match=r"grids\.json: not a file of grids"):
+        sweeps_of_file(file, tmp_path)
 
 
 def test_a_failure_is_named_and_only_that_cell_is_left(grid, started):

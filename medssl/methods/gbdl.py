@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.losses.gaussian import RankOneGaussians
-from medssl.methods.pseudo_labels import PseudoLabels
+from medssl.losses.gaussian import IndependentGaussians, RankOneGaussians
+from medssl.methods.pseudo_labels import PseudoLabels, weights_digest
 from medssl.networks.lrl import LRL
 from medssl.uncertainty.maps import entropy_of
 
@@ -19,7 +19,7 @@ class LatentLearning(nn.Module):
     lambda_1 cross-entropy + lambda_2 Dice on labelled patches (`segmentation_loss` has these weights), lambda_3 mean
     squared error of the reconstruction and lambda_4 KL on all. The batch has `image`, `label` and `is_labelled` (B,);
     labels of unlabelled patches are never read. kl: "product" as in the thesis, or the "sum" over the slices.
-    Health is logged beside the losses: the mean latent variance, v.v, and how much the means differ between slices.
+    Health is logged beside the losses.
     """
 
     def __init__(
@@ -31,21 +31,23 @@ class LatentLearning(nn.Module):
         kl: Literal["product", "sum"] = "product",
     ) -> None:
         super().__init__()
+        if kl not in ("product", "sum"):
+            raise ValueError(f"kl '{kl}' is unknown: product or sum")
+        if kl == "sum" and not kl_weight:
+            raise ValueError("the kind of KL is chosen, but its weight is 0")
         self.network, self.segmentation_loss = network, segmentation_loss
         self.mse_weight, self.kl_weight, self.kl = mse_weight, kl_weight, kl
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         image, labelled = batch["image"], batch["is_labelled"].bool()
         output = self.network(image, labelled)
-        latent = output.latent
-        kl = (latent.product_kl() if self.kl == "product" else latent.sum_kl()).mean()
-        terms = {"kl": kl, "latent_variance": latent.trace().mean() / latent.mean.shape[-1]}
-        terms["latent_mean_spread"] = latent.mean.std(dim=1, correction=0).mean()
-        if isinstance(latent, RankOneGaussians):
-            terms["v_squared"] = latent.v.square().sum(-1).mean()
-        loss = self.kl_weight * kl
+        terms: dict[str, Tensor] = {}
+        loss = output.logits.sum() * 0
+        if output.latent is not None:
+            terms |= self._latent_terms(output.latent)
+            loss = loss + self.kl_weight * terms["kl"]
         if output.reconstruction is not None:
-            wanted = F.adaptive_avg_pool3d(image, output.reconstruction.shape[2:])
+            wanted = F.adaptive_avg_pool3d(image, output.reconstruction.shape[2:]).clamp(-1, 1)  # jitter leaves [-1, 1]
             terms["mse"] = F.mse_loss(output.reconstruction, wanted)
             loss = loss + self.mse_weight * terms["mse"]
         if labelled.any():
@@ -53,6 +55,28 @@ class LatentLearning(nn.Module):
             loss = loss + found.pop("loss")
             terms |= found
         return {"loss": loss, **terms}
+
+    def _latent_terms(self, latent: RankOneGaussians | IndependentGaussians) -> dict[str, Tensor]:
+        """The KL, and the latent's health: variance (mean and extremes of the slices), spread of the means, v.v."""
+        variance = latent.trace() / latent.mean.shape[-1]
+        terms = {
+            "kl": (latent.product_kl() if self.kl == "product" else latent.sum_kl()).mean(),
+            "latent_variance": variance.mean(),
+            "latent_variance_min": variance.min(),
+            "latent_variance_max": variance.max(),
+            "latent_mean_spread": latent.mean.std(dim=1, correction=0).mean(),
+        }
+        if isinstance(latent, RankOneGaussians):
+            terms["v_squared"] = latent.v.square().sum(-1).mean()
+        return terms
+
+    def get_extra_state(self) -> dict[str, float | str]:
+        """The weights of the losses: a checkpoint of other ones is another variant's."""
+        return {"mse_weight": self.mse_weight, "kl_weight": self.kl_weight, "kl": self.kl}
+
+    def set_extra_state(self, state: dict[str, float | str]) -> None:
+        if state != self.get_extra_state():
+            raise ValueError(f"the first stage was trained with {state}, here it has {self.get_extra_state()}")
 
 
 class PosteriorLearning(nn.Module):
@@ -77,6 +101,7 @@ class PosteriorLearning(nn.Module):
         self.network, self.segmentation_loss = network, segmentation_loss
         self.pseudo, self.weigh_by_entropy = pseudo, weigh_by_entropy
         self._frozen = (pseudo_labels,)  # in a tuple it is not registered
+        self._digest = ""
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         image, labelled = batch["image"], batch["is_labelled"].bool()
@@ -102,3 +127,12 @@ class PosteriorLearning(nn.Module):
         probs = self._frozen[0].eval()(image)
         weight = 1 - entropy_of(probs) / math.log2(probs.shape[1]) if self.weigh_by_entropy else None
         return (probs if self.pseudo == "soft" else probs.argmax(1, keepdim=True)), weight
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Which teacher and which kind of pseudo-labels the network learned from."""
+        self._digest = self._digest or weights_digest(self._frozen[0])
+        return {"teacher": self._digest, "pseudo": self.pseudo, "weigh_by_entropy": self.weigh_by_entropy}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        if state != self.get_extra_state():
+            raise ValueError(f"the second stage learned from {state}, here it has {self.get_extra_state()}")

@@ -1,10 +1,12 @@
 """GBDL and what the thesis and we compare it with: each variant is what it changes, under one name.
 
-A bundle's `variant` key names one, or several joined with "+" ("bounded_v+hard_labels").
+A bundle's `variant` key names one, or several joined with "+" ("bounded_v+hard_labels"). What a variant changes holds
+against other keys.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
@@ -15,6 +17,7 @@ from medssl.methods.self_training import TeacherLearning, UNetTeacher
 from medssl.networks.lrl import LRL
 
 Changes = dict[str, Any]
+Built = TypeVar("Built")
 
 
 @dataclass(frozen=True)
@@ -31,14 +34,22 @@ class Variant:
     with_lrl: bool = True
 
     def joined(self, other: "Variant") -> "Variant":
-        """Both changes at once."""
-        return Variant(
-            f"{self.title}, {other.title.removeprefix('GBDL, ')}",
-            self.lrl | other.lrl,
-            self.first_stage | other.first_stage,
-            self.second_stage | other.second_stage,
-            self.with_lrl and other.with_lrl,
-        )
+        """Both changes at once; ConfigError where they contradict each other or one would do nothing."""
+        parts = []
+        for ours, theirs in zip(self._changes, other._changes, strict=True):
+            clash = sorted(key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key])
+            if clash:
+                raise ConfigError(f"'{self.title}' and '{other.title}' both change {clash[0]}. Choose one of them.")
+            parts.append(ours | theirs)
+        with_lrl = self.with_lrl and other.with_lrl
+        if not with_lrl and (parts[0] or parts[1]):
+            raise ConfigError("self-training has no LRL: only options of the second stage can be joined with it.")
+        title = f"{self.title}, {other.title.removeprefix('GBDL, ')}"
+        return Variant(title, parts[0], parts[1], parts[2], with_lrl)
+
+    @property
+    def _changes(self) -> tuple[Changes, Changes, Changes]:
+        return self.lrl, self.first_stage, self.second_stage
 
 
 WITHOUT_Z: Changes = {"with_z": False, "with_reconstruction": False}
@@ -59,6 +70,7 @@ VARIANTS: dict[str, Variant] = {
     "bounded_v": Variant("GBDL, bounded v", lrl={"v_bound": 1.0}),
     "sum_kl": Variant("GBDL, sum of slice KLs", first_stage={"kl": "sum"}),
     "no_label_skips": Variant("GBDL, label decoder without skips", lrl={"label_skips": False}),
+    "z_only": Variant("GBDL, labels from Z alone", lrl={"label_skips": False, "with_label_features": False}),
     "no_image_skips": Variant("GBDL, reconstruction without skips", lrl={"image_skips": False}),
     "coarse_image": Variant(
         "GBDL, coarse reconstruction without skips", lrl={"image_skips": False, "reconstruction_level": 1}
@@ -89,7 +101,7 @@ def build_teacher(variant: Variant, posterior: nn.Module, **lrl: Any) -> LRL | U
     """The network of stage 1: LRL with the variant's changes or, for self-training, a second one like `posterior`."""
     if not variant.with_lrl:
         return UNetTeacher(**posterior.arguments)  # type: ignore[arg-type]
-    return LRL(**(lrl | variant.lrl))
+    return _checked(LRL, **(lrl | variant.lrl))
 
 
 def build_first_stage(
@@ -98,11 +110,19 @@ def build_first_stage(
     """The losses of stage 1."""
     if isinstance(network, UNetTeacher):
         return TeacherLearning(network, segmentation_loss)
-    return LatentLearning(network, segmentation_loss, **(weights | variant.first_stage))
+    return _checked(LatentLearning, network, segmentation_loss, **(weights | variant.first_stage))
 
 
 def build_second_stage(
     variant: Variant, network: nn.Module, pseudo_labels: PseudoLabels, segmentation_loss: nn.Module, **options: Any
 ) -> PosteriorLearning:
     """The losses of stage 2."""
-    return PosteriorLearning(network, pseudo_labels, segmentation_loss, **(options | variant.second_stage))
+    return _checked(PosteriorLearning, network, pseudo_labels, segmentation_loss, **(options | variant.second_stage))
+
+
+def _checked(build: Callable[..., Built], *args: Any, **kwargs: Any) -> Built:
+    """What `build` makes; a combination that it refuses is a ConfigError."""
+    try:
+        return build(*args, **kwargs)
+    except ValueError as error:
+        raise ConfigError(f"this variant cannot be built: {error}.") from error

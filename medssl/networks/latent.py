@@ -60,7 +60,9 @@ class VectorToSlice(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         small = self.unflatten(self.linear(vectors))
-        return self.grow(small, output_size=[*self.size, small.shape[-1]])
+        # CPUs without native bfloat16 crash in this transposed convolution; it is small enough for float32
+        with torch.autocast(vectors.device.type, enabled=False):
+            return self.grow(small.to(self.grow.weight.dtype), output_size=[*self.size, small.shape[-1]])
 
 
 def at_least_float32(vectors: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,17 +13,18 @@ from medssl.networks.latent import SliceToVector, VectorToSlice, at_least_float3
 
 LatentKind = Literal["slices", "volume", "independent"]
 LRL_WIDTHS = (64, 128, 256, 512, 512)
+DECODED_AT_ONCE = 4  # patches: at full size one takes about 1 GB of memory
 
 
 @dataclass(frozen=True)
 class LRLOutput:
-    """What one pass gives: label logits, latent Gaussians, and the reconstruction (None if that path is left out).
+    """What one pass gives: label logits of the patches that were asked for, latent Gaussians, and the reconstruction.
 
-    logits are those of the patches that were asked for.
+    latent and reconstruction are None where nothing uses them.
     """
 
     logits: Tensor
-    latent: RankOneGaussians | IndependentGaussians
+    latent: RankOneGaussians | IndependentGaussians | None
     reconstruction: Tensor | None
 
 
@@ -34,11 +35,12 @@ class LRL(nn.Module):
     of every slice comes from encoder X; the label decoder gets encoder 2's features joined with the map of z.
 
     Options, the thesis' first: covariance "thesis" or "released" with its c; latent "slices", one Gaussian for the
-    whole "volume", or "independent" components (IC-LRL); shared_head: mean and v share their convolution (released);
-    label_bottleneck: encoder 2's features pass a 256-d bottleneck (released); last_kernel 3 or 1 (released);
-    with_reconstruction False removes that path; shared_encoder uses one encoder for both; with_z False leaves z out of
-    the label branch; v_bound limits the length of v; label_skips and image_skips False cut a decoder off from its
-    encoder's finer features, so that nothing can bypass z; reconstruction_level k paints the scan 2^k times coarser.
+    whole "volume", or "independent" components (IC-LRL, variance v^2 + c); shared_head: mean and v share their
+    convolution (released); label_bottleneck: encoder 2's features pass a 256-d bottleneck (released); last_kernel 3 or
+    1 (released); with_reconstruction False removes that path; shared_encoder uses one encoder for both; with_z False
+    leaves z out of the label branch. Ours: v_bound limits the length of v; label_skips and image_skips False cut a
+    decoder off from its encoder's finer features; with_label_features False keeps encoder 2's coarsest map out of the
+    label decoder too, so that labels come from z alone; reconstruction_level k paints the scan 2^k times coarser.
     """
 
     def __init__(
@@ -60,16 +62,25 @@ class LRL(nn.Module):
         with_z: bool = True,
         label_skips: bool = True,
         image_skips: bool = True,
+        with_label_features: bool = True,
         reconstruction_level: int = 0,
     ) -> None:
         super().__init__()
         widths = tuple(widths)
         if latent not in ("slices", "volume", "independent"):
             raise ValueError(f"latent '{latent}' is unknown: slices, volume or independent")
-        self.c, self.covariance, self.latent_kind, self.v_bound = c, covariance, latent, v_bound
         if not 0 <= reconstruction_level < len(widths) - 1:
             raise ValueError(f"reconstruction_level {reconstruction_level}: 0 to {len(widths) - 2} for widths {widths}")
-        self.with_z, self.reconstruction_level = with_z, reconstruction_level
+        if not with_reconstruction and (reconstruction_level or not image_skips):
+            raise ValueError("there is no reconstruction whose skips or level could be changed")
+        if latent == "independent" and covariance != "thesis":
+            raise ValueError("independent components have no covariance form")
+        if not (with_z or with_label_features):
+            raise ValueError("the label decoder needs z or the features of its encoder")
+        self.settings: dict[str, Any] = {"c": c, "covariance": covariance, "latent": latent, "v_bound": v_bound}
+        self.c, self.covariance, self.latent_kind, self.v_bound = c, covariance, latent, v_bound
+        self.with_z, self.with_label_features = with_z, with_label_features
+        self.reconstruction_level = reconstruction_level
         coarse = _coarsest(patch_size, len(widths))
         bottom = widths[-1]
         self.image_encoder = Encoder(in_channels, widths, widen_first=True)
@@ -77,22 +88,27 @@ class LRL(nn.Module):
         self.to_mean = SliceToVector(bottom, coarse, latent_dim)
         self.to_v = SliceToVector(bottom, coarse, latent_dim, self.to_mean.shrink if shared_head else None)
         self.to_map = VectorToSlice(bottom, coarse, latent_dim)
-        self.to_map.requires_grad_(with_z or with_reconstruction)  # else nothing reads its maps
         self.label_bottleneck: nn.Module = nn.Identity()
         if label_bottleneck:
             self.label_bottleneck = nn.Sequential(
                 SliceToVector(bottom, coarse, latent_dim), VectorToSlice(bottom, coarse, latent_dim)
             )
-        self.label_decoder = Decoder(2 * bottom if with_z else bottom, widths, skips=label_skips)
+        self.label_decoder = Decoder(bottom * (with_z + with_label_features), widths, skips=label_skips)
         self.classifier = nn.Conv3d(widths[0], out_channels, last_kernel, padding=last_kernel // 2)
         painted = widths[reconstruction_level:]
         self.image_decoder = Decoder(bottom, painted, skips=image_skips) if with_reconstruction else None
         self.painter = nn.Conv3d(painted[0], in_channels, 3, padding=1) if with_reconstruction else None
+        self.uses_latent = with_z or with_reconstruction
+        if not self.uses_latent:
+            for unused in (self.to_mean, self.to_v, self.to_map, *([] if shared_encoder else [self.image_encoder])):
+                unused.requires_grad_(False)
         initialise(self)
 
     def forward(self, x: Tensor, labelled: Tensor | None = None) -> LRLOutput:
         """All that the losses need. labelled (B,) bool: the patches whose logits are wanted, all by default."""
         wanted = torch.ones(len(x), dtype=torch.bool, device=x.device) if labelled is None else labelled
+        if not self.uses_latent:
+            return LRLOutput(self.label_logits(self.label_encoder(x[wanted]), None), None, None)
         image_features = self.image_encoder(x)
         latent = self.latent_of(image_features[-1])
         z_map = self.map_of(latent.sample(), x.shape[-1])
@@ -120,23 +136,42 @@ class LRL(nn.Module):
         """Z as feature maps of `depth` slices; one z for the whole volume is given to each of them."""
         return self.to_map(z.expand(-1, depth, -1) if self.latent_kind == "volume" else z)
 
-    def label_logits(self, label_features: list[Tensor], z_map: Tensor) -> Tensor:
-        """Logits (B, out_channels, ...) from encoder 2's features and the map of z."""
-        bottom = self.label_bottleneck(label_features[-1])
-        joined = torch.cat([bottom, z_map], dim=1) if self.with_z else bottom
-        return self.classifier(self.label_decoder(joined, label_features))
+    def label_logits(self, label_features: list[Tensor], z_map: Tensor | None) -> Tensor:
+        """Logits (B, out_channels, ...) from encoder 2's features and the map of z, each as far as it is used."""
+        parts = [self.label_bottleneck(label_features[-1])] if self.with_label_features else []
+        if self.with_z and z_map is not None:
+            parts.append(z_map)
+        return self.classifier(self.label_decoder(torch.cat(parts, dim=1), label_features))
 
     @torch.no_grad()
     def pseudo_label_samples(self, x: Tensor, samples: int) -> Tensor:
-        """`samples` draws of label probabilities, (samples, B, C, ...): encoders run once, all draws are one batch."""
+        """`samples` draws of label probabilities, (samples, B, C, ...); encoders run once, decoders by groups."""
+        if not self.with_z:
+            probs = torch.softmax(self.label_logits(self.label_encoder(at_least_two(x)), None), dim=1)[: len(x)]
+            return probs.expand(samples, *probs.shape)
         image_features = self.image_encoder(at_least_two(x))
         label_features = [features[: len(x)] for features in self.label_features(at_least_two(x), image_features)]
         latent = self.latent_of(image_features[-1][: len(x)])
-        draws = samples if self.with_z else 1
-        z_maps = torch.cat([self.map_of(latent.sample(), x.shape[-1]) for _ in range(draws)])
+        groups = torch.arange(samples).tensor_split(max(1, -(-samples * len(x) // DECODED_AT_ONCE)))
+        draws = [self._decoded_draws(latent, label_features, len(group)) for group in groups if len(group)]
+        return torch.cat(draws)
+
+    def _decoded_draws(
+        self, latent: RankOneGaussians | IndependentGaussians, label_features: list[Tensor], draws: int
+    ) -> Tensor:
+        """(draws, B, C, ...) label probabilities, decoded as one batch."""
+        depth = label_features[0].shape[-1]
+        z_maps = torch.cat([self.map_of(latent.sample(), depth) for _ in range(draws)])
         repeated = [features.repeat(draws, 1, 1, 1, 1) for features in label_features]
-        probs = torch.softmax(self.label_logits(repeated, z_maps), dim=1).unflatten(0, (draws, len(x)))
-        return probs.expand(samples, *probs.shape[1:])
+        return torch.softmax(self.label_logits(repeated, z_maps), dim=1).unflatten(0, (draws, -1))
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What the weights do not show, so that a checkpoint knows which latent it belongs to."""
+        return self.settings
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        if state != self.settings:
+            raise ValueError(f"LRL was trained with {state}, here it has {self.settings}")
 
 
 def _coarsest(patch_size: Sequence[int], levels: int) -> tuple[int, int]:

@@ -89,7 +89,7 @@ def test_teacher_is_frozen_in_evaluation_mode_and_no_part_of_the_checkpoint(batc
     assert not teacher.training and method.network.training
     assert all(p.grad is None for p in teacher.parameters())
     assert any(p.grad is not None for p in method.network.parameters())
-    assert all(name.startswith("network.") for name in method.state_dict())
+    assert {name.split(".")[0] for name in method.state_dict()} == {"network", "_extra_state"}
 
 
 def test_building_the_second_stage_leaves_the_teacher_trainable():
@@ -158,3 +158,27 @@ def test_long_v_stays_finite_in_half_precision(batch):
     with torch.autocast("cpu", dtype=torch.float16):
         found = evaluate(method, batch)
     assert found["v_squared"].item() > 1500 and all(torch.isfinite(value) for value in found.values())
+
+
+def test_checkpoint_of_another_teacher_or_kind_of_label_is_refused():
+    method = posterior_learning()
+    state = method.state_dict()
+    posterior_learning().load_state_dict(state)
+    torch.manual_seed(9)
+    for other in (posterior_learning(pseudo="hard"), posterior_learning(teacher=LRL(1, 2, **SMALL))):
+        with pytest.raises(ValueError, match="the second stage learned from"):
+            other.load_state_dict(state)
+
+
+@pytest.mark.parametrize("options", [{"kl": "sum"}, {"kl_weight": 0.0}, {"mse_weight": 2.0}])
+def test_first_stage_of_other_losses_is_refused(options):
+    with pytest.raises(ValueError, match="the first stage was trained with"):
+        latent_learning(**options).load_state_dict(latent_learning().state_dict())
+
+
+def test_reconstruction_is_compared_with_the_scan_inside_of_tanhs_range(batch):
+    method = latent_learning()
+    torch.nn.init.zeros_(method.network.painter.weight)
+    torch.nn.init.constant_(method.network.painter.bias, -20.0)
+    batch["image"][:] = -1.3
+    assert evaluate(method, batch)["mse"].item() == pytest.approx(0.0, abs=1e-6)

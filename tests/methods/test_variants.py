@@ -84,3 +84,20 @@ def test_variants_are_joined_with_a_plus():
 def test_unknown_variant_is_refused_with_the_known_names():
     with pytest.raises(ConfigError, match=r"'magic' is unknown.*self_training"):
         gbdl_variant("gbdl+magic")
+
+
+@pytest.mark.parametrize("name", ["volume+ic", "self_training+bounded_v", "sum_kl+self_training"])
+def test_variants_that_contradict_each_other_are_refused(name):
+    with pytest.raises(ConfigError, match=r"both change|only options of the second stage"):
+        gbdl_variant(name)
+
+
+@pytest.mark.parametrize("name", ["no_z+sum_kl", "no_mse+no_image_skips", "ic+released"])
+def test_variants_that_would_do_nothing_are_refused(name):
+    with pytest.raises(ConfigError, match="cannot be built"):
+        built(name)
+
+
+def test_first_stage_of_another_latent_is_refused():
+    with pytest.raises(ValueError, match="LRL was trained with"):
+        built("bounded_v")[0].load_state_dict(built("gbdl")[0].state_dict())

@@ -162,3 +162,24 @@ def test_single_patch_has_the_draws_it_has_in_a_batch(image):
     network = LRL(1, 2, **SMALL, with_z=False).eval()
     both = network.pseudo_label_samples(image, 2)
     assert torch.allclose(network.pseudo_label_samples(image[:1], 2), both[:, :1], atol=1e-5)
+
+
+def test_labels_from_z_alone_do_not_see_encoder_2(image):
+    network = LRL(1, 2, **SMALL, label_skips=False, with_label_features=False).eval()
+    z_map = torch.randn(2, 16, 8, 12, 5)
+    features = network.label_encoder(image)
+    other = [torch.randn_like(feature) for feature in features]
+    assert torch.equal(network.label_logits(features, z_map), network.label_logits(other, z_map))
+
+
+def test_unused_latent_is_not_computed_and_not_trained(image):
+    network = LRL(1, 2, **SMALL, with_z=False, with_reconstruction=False)
+    found = network(image)
+    assert found.latent is None and found.reconstruction is None
+    found.logits.sum().backward()
+    assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize("samples", [1, 3, 9])
+def test_number_of_draws_is_what_was_asked_for(samples, image):
+    assert LRL(1, 2, **SMALL).pseudo_label_samples(image, samples).shape == (samples, 2, 2, 32, 48, 5)
