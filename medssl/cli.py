@@ -167,6 +167,9 @@ def sweep(
     labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16 (for a bundle).")] = "4",
     seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2 (for a bundle).")] = "0",
     variants: Annotated[str, typer.Option(help="Variants, e.g. gbdl,ic,volume (for a bundle that has them).")] = "",
+    vary: Annotated[
+        list[str] | None, typer.Option(help="A key and its values, e.g. kl_weight=0.0005,0.005; may be repeated.")
+    ] = None,
     overlay: Annotated[
         list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench; may be repeated (for a bundle).")
     ] = None,
@@ -184,7 +187,7 @@ def sweep(
     else:
         names = [name for name in variants.split(",") if name]
         numbers = _numbers(labelled), _numbers(seeds)
-        chosen = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, keys)]
+        chosen = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, vary or (), keys)]
     report([folder for each in chosen for folder in each.run(jobs)], output / "comparison.html")
 
 

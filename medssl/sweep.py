@@ -116,10 +116,19 @@ def sweep_of_bundle(
     seeds: Sequence[int],
     overlays: Sequence[str] = (),
     variants: Sequence[str] = (),
+    vary: Sequence[str] = (),
     keys: tuple[tuple[str, str], ...] = (),
 ) -> Sweep:
-    """The grid of one bundle; each of `variants` is a row of its own."""
+    """The grid of one bundle; each of `variants` is a row of its own, and so is each value of a `vary` "key=a,b,c".
+
+    Keys are varied one at a time, all others as they are, as the thesis searches its coefficients.
+    """
     rows = [Row(variant, bundle, tuple(overlays), (("variant", variant),)) for variant in variants]
+    for text in vary:
+        key, _, values = text.partition("=")
+        if not key or not values:
+            raise ConfigError(f"'{text}': expected a key and its values, e.g. kl_weight=0.0005,0.005,0.05.")
+        rows += [Row(f"{key}_{value}", bundle, tuple(overlays), ((key, value),)) for value in values.split(",")]
     return Sweep(rows or [Row(bundle.name, bundle, tuple(overlays))], output, labelled, seeds, keys)
 
 

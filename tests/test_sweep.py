@@ -67,6 +67,18 @@ def test_variants_are_rows_and_every_seed_is_finished_for_all_rows_first(started
     assert [command[command.index("--variant") + 1] for command in started[0][:2]] == ["gbdl", "ic"]
 
 
+def test_keys_are_varied_one_at_a_time(started, tmp_path):
+    folders = grid_of(tmp_path, vary=["kl_weight=0.005,0.5", "pseudo_samples=1"]).run()
+    assert [folder.name for folder in folders][:3] == [
+        "kl_weight_0.005_4_seed0",
+        "kl_weight_0.5_4_seed0",
+        "pseudo_samples_1_4_seed0",
+    ]
+    assert "--kl_weight" not in started[0][2] and "--pseudo_samples" not in started[0][0]
+    with pytest.raises(ConfigError, match="'kl_weight': expected a key and its values"):
+        grid_of(tmp_path, vary=["kl_weight"])
+
+
 def test_file_of_grids_names_rows_of_several_bundles(started, tmp_path):
     rows = {
         "supervised": {"bundle": "bundles/mcdropout_unet3d", "overlays": ["bench"], "keys": {"max_epochs": 6}},

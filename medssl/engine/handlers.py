@@ -18,7 +18,7 @@ from medssl.engine.checkpoint import CheckpointStore
 from medssl.engine.run_folder import RunFolder, read_facts
 from medssl.engine.tracking import MlflowTracker, NoTracker
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged
-from medssl.errors import ConfigError
+from medssl.errors import CheckpointError, ConfigError
 from medssl.files import write_text_atomically
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class RecordProgress:
         trainer.add_event_handler(Events.ITERATION_COMPLETED, self._record_step)
         trainer.add_event_handler(Events.EPOCH_COMPLETED, self._record_epoch)
         trainer.add_event_handler(Events.EXCEPTION_RAISED, self._record_failure)
+        trainer.add_event_handler(Events.COMPLETED, self._end)
         for kind, engine in (("validation", self.validator), ("health", self.health)):
             if engine is not None:
                 engine.add_event_handler(Events.COMPLETED, self._record_metrics, trainer, kind)
@@ -81,6 +82,9 @@ class RecordProgress:
     def _tracked(self, values: dict[str, float], kind: str = "") -> dict[str, float]:
         return {f"{self._prefix}{kind}{name}": value for name, value in values.items()}
 
+    def _end(self, trainer: MethodTrainer) -> None:
+        self.tracker.rest()
+
     def _record_failure(self, trainer: MethodTrainer, error: BaseException) -> None:
         if self._failed:  # Ignite raises the event once for the epoch and once for the run
             raise error
@@ -102,7 +106,8 @@ class KeepCheckpoints:
     """Saves the trainer's state every `interval` epochs and at the end; at the start loads it if the run is resumed.
 
     A stage that has no checkpoint of its own may begin with that of the same stage of another run, `taken_from`, if
-    both have the same split.
+    both have the same split. `followed_by` names the checkpoints of the stage that builds on this one: once it has
+    begun, this one must be finished and stays as it is.
     """
 
     def __init__(
@@ -112,10 +117,12 @@ class KeepCheckpoints:
         interval: int = 1,
         keep: int = 2,
         taken_from: str | Path | None = None,
+        followed_by: str | None = None,
     ) -> None:
         self.folder, self.interval = folder, interval
         self.store = CheckpointStore(folder.path / name, keep)
         self.taken_from = None if taken_from is None else Path(taken_from)
+        self.next_store = None if followed_by is None else CheckpointStore(folder.path / followed_by)
 
     def attach(self, trainer: MethodTrainer) -> None:
         if self.folder.resumed and self.store.files():
@@ -124,7 +131,8 @@ class KeepCheckpoints:
             self._take(self.taken_from, trainer)
         elif self.folder.resumed:
             logger.warning("%s: no checkpoint yet, training starts at its first epoch.", self.store.folder)
-        if not trainer.is_finished:  # what a finished stage is followed by stays
+        if not trainer.is_finished:
+            self._refuse_if_built_on(trainer)
             self.folder.forget_after(trainer.state.epoch)
         trainer.add_event_handler(Events.EPOCH_COMPLETED, self._save)
 
@@ -136,6 +144,16 @@ class KeepCheckpoints:
                 "Train both with the same data, labelled, seed and split keys."
             )
         trainer.load_state_dict(CheckpointStore(other / self.store.folder.name).load_latest(trainer.state.device)[0])
+        if self.folder.is_writer:  # so that this run needs the other one no more
+            self.store.save(trainer.state_dict(), trainer.state.epoch)
+
+    def _refuse_if_built_on(self, trainer: MethodTrainer) -> None:
+        if self.next_store is not None and self.next_store.files():
+            raise CheckpointError(
+                f"{self.next_store.folder}: the next stage has begun, but this one is at epoch "
+                f"{trainer.state.epoch} of {trainer.state.max_epochs}. Resume with the epochs that the run was started "
+                f"with; if a checkpoint in {self.store.folder} is damaged, restore it or start anew."
+            )
 
     def _save(self, trainer: MethodTrainer) -> None:
         epoch = trainer.state.epoch
@@ -194,6 +212,7 @@ class TrainingHandlers:
         stage: str = "",
         checkpoints: str = "checkpoints",
         taken_from: str | Path | None = None,
+        followed_by: str | None = None,
         health: Evaluator | None = None,
     ) -> None:
         given = [engine for engine in (validator, health) if engine is not None]
@@ -201,7 +220,7 @@ class TrainingHandlers:
             RecordProgress(folder, tracker, validator, stage, health),
             ShowProgress(folder, validator, f"stage {stage}" if stage else "training"),
             *(ValidationHandler(val_interval, engine) for engine in given if _has_cases(engine)),
-            KeepCheckpoints(folder, checkpoints, save_interval, taken_from=taken_from),
+            KeepCheckpoints(folder, checkpoints, save_interval, taken_from=taken_from, followed_by=followed_by),
         ]
 
     def attach(self, trainer: MethodTrainer) -> None:

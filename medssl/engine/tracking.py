@@ -38,7 +38,7 @@ class MlflowTracker:
         self.tracking_uri, self.experiment, self.run_name, self.run_id = tracking_uri, experiment, run_name, run_id
         self.alive = True
         self._tasks: queue.Queue[Callable[[MlflowClient, str], Any] | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._work, name="mlflow", daemon=True)
+        self._thread = self._new_thread()
 
     def log_params(self, params: dict[str, str]) -> None:
         self._submit(lambda client, run: _log_params(client, run, params))
@@ -55,6 +55,19 @@ class MlflowTracker:
     def log_artifact(self, path: str | Path, folder: str | None = None) -> None:
         self._submit(lambda client, run: client.log_artifact(run, str(path), folder))
 
+    def rest(self, timeout_s: float = 60.0) -> None:
+        """Send what is left, waiting at most `timeout_s`, and stop the thread until the next metrics.
+
+        For the time between two stages: workers of the next one's data loader are forked best without a thread.
+        """
+        if self._thread.ident is not None and self.alive:
+            self._tasks.put(None)
+            self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                self._stop(TimeoutError(f"no answer within {timeout_s:.0f} s"))
+            else:
+                self._thread = self._new_thread()
+
     def finish(self, status: str = "FINISHED", timeout_s: float = 60.0) -> None:
         """Send what is left, waiting at most `timeout_s`, and close the MLflow run."""
         self._start()
@@ -63,6 +76,9 @@ class MlflowTracker:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             self._stop(TimeoutError(f"no answer within {timeout_s:.0f} s"))
+
+    def _new_thread(self) -> threading.Thread:
+        return threading.Thread(target=self._work, name="mlflow", daemon=True)
 
     def _start(self) -> None:
         """Start the thread, not before the first metrics: by then data loaders have forked their workers."""

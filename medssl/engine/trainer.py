@@ -54,10 +54,15 @@ class MethodTrainer(Trainer):
         train_handlers: Sequence[Any] | None = None,
     ) -> None:
         amp = flag(amp, "amp")
+        if not 0 <= first_epoch < max_epochs:
+            raise ConfigError(
+                f"epochs {first_epoch} to {max_epochs}: a training, and each of its stages, needs at least one."
+            )
         super().__init__(device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False)
         self.method, self.optimizer, self.lr_scheduler, self.seed = method, optimizer, lr_scheduler, seed
         self.first_epoch = self.state.epoch = first_epoch
-        self.state.iteration = first_epoch * len(train_data_loader)
+        self.steps_per_epoch = len(train_data_loader)
+        self.state.iteration = first_epoch * self.steps_per_epoch
         self.grad_scaler = torch.amp.GradScaler(self.state.device.type, enabled=amp)
         self.step_module = DistributedDataParallel(method) if idist.get_world_size() > 1 else method
         self.add_event_handler(Events.EPOCH_STARTED, MethodTrainer._begin_epoch)
@@ -70,6 +75,7 @@ class MethodTrainer(Trainer):
         try:
             super().run()
         finally:
+            self.optimizer.zero_grad(set_to_none=True)  # a next stage has better use for the memory
             # lets persistent workers and their memory go now; left to the garbage collector it takes 5 s a worker
             if isinstance(self.data_loader, DataLoader):
                 self.data_loader._iterator = None
@@ -117,7 +123,8 @@ class MethodTrainer(Trainer):
                 f"the checkpoint does not fit this configuration ({str(error).splitlines()[0]}). "
                 "Resume with the overlays and keys that the run was started with."
             ) from error
-        self.state.epoch, self.state.iteration = state["epoch"], state["step"]
+        self.state.epoch = state["epoch"]
+        self.state.iteration = state["epoch"] * self.steps_per_epoch  # of this run, should epochs have become longer
 
     def _resume_schedule(self, scheduler: torch.optim.lr_scheduler.LRScheduler, saved: dict[str, Any]) -> None:
         """Go on at the saved step; a learning rate or length that was changed for the resumed run holds from there."""

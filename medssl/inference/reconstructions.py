@@ -1,4 +1,4 @@
-"""What LRL paints from its latents, beside what it saw: the thesis' figure of reconstructions."""
+"""What LRL reconstructs, beside what it saw: the thesis' figure of reconstructions."""
 
 import io
 from pathlib import Path
@@ -17,7 +17,7 @@ FILE_NAME = "reconstructions.npz"
 
 @torch.no_grad()
 def write_reconstructions(folder: RunFolder, network: nn.Module, dataset: MixedDataset, count: int = 8) -> Path | None:
-    """Write middle slices of unlabelled patches and their reconstructions to the run's folder.
+    """Write middle slices of augmented unlabelled patches and their reconstructions to the run's folder.
 
     The file has `inputs` and `reconstructions`, (count, H, W) in [-1, 1], and `ids`. None where `network` does not
     reconstruct, and in all processes but the first.
@@ -33,7 +33,7 @@ def write_reconstructions(folder: RunFolder, network: nn.Module, dataset: MixedD
             sample = dataset[index]
             image = sample["image"].unsqueeze(0).to(device)
             reconstruction = network(image).reconstruction
-            wanted = torch.nn.functional.adaptive_avg_pool3d(image, reconstruction.shape[2:])
+            wanted = torch.nn.functional.adaptive_avg_pool3d(image, reconstruction.shape[2:]).clamp(-1, 1)
             middle = wanted.shape[-1] // 2
             inputs.append(wanted[0, 0, ..., middle].float().cpu().numpy())
             painted.append(reconstruction[0, 0, ..., middle].float().cpu().numpy())

@@ -116,6 +116,12 @@ class RankOneGaussians:
         identity = torch.eye(self.v.shape[-1], dtype=self.v.dtype, device=self.v.device)
         return self._a(s) * self.v.unsqueeze(-1) * self.v.unsqueeze(-2) + self._b * identity
 
+    def precision(self) -> Tensor:
+        """Dense inverses of the covariances, (..., n, D, D), without inverting a matrix: for tests and small D."""
+        w = self._root_weight(self.v) * self.v
+        identity = torch.eye(self.v.shape[-1], dtype=self.v.dtype, device=self.v.device)
+        return (identity - w.unsqueeze(-1) * w.unsqueeze(-2)) / self._b
+
     def log_det(self) -> Tensor:
         """Log-determinant of every covariance, (..., n)."""
         s = self.v.square().sum(-1)

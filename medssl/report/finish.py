@@ -29,10 +29,13 @@ def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
 
 
 def finish_stage(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
-    """End a process that trained the first stage only: a later one goes on with the run and its MLflow run."""
+    """End a process that trained the first stage only: a later one goes on with the run and its MLflow run.
+
+    A run that was finished as a whole stays so.
+    """
     tracker.finish()
     folder.update(tracking_uri=getattr(tracker, "tracking_uri", None), mlflow_run_id=tracker.run_id)
-    folder.finish("first stage finished")
+    folder.finish("finished" if "checkpoint" in folder.facts() else "first stage finished")
 
 
 def _test_metrics(rows: list[SummaryRow]) -> dict[str, float]:

@@ -76,7 +76,7 @@ a variance that grow while the KL stays flat. Pseudo-labels are compared with la
 {% endif %}
 {% if reconstructions %}
 <h3>Reconstructions</h3>
-<p class="lead">Slices of unlabelled patches and what the network paints from their latents, after the first stage.</p>
+<p class="lead">Slices of unlabelled patches and their reconstructions after the first stage.</p>
 {{ parts.picture(reconstructions, "Inputs in the first row, reconstructions in the second") }}
 {% endif %}
 </section>

@@ -29,7 +29,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """'running', 'finished' or 'failed'."""
+        """'running', 'first stage finished', 'finished' or 'failed'."""
         return str(self.facts["status"])
 
     @property

@@ -13,7 +13,11 @@ def stages(path, line_trainer, make_line, resume=False, lengths=(2, 5)):
     folder = RunFolder(path, resume)
 
     def stage(name, **kwargs):
-        kept = [RecordProgress(folder, NoTracker(), stage=name), KeepCheckpoints(folder, f"checkpoints_{name}")]
+        after = "checkpoints_second" if name == "first" else None
+        kept = [
+            RecordProgress(folder, NoTracker(), stage=name),
+            KeepCheckpoints(folder, f"checkpoints_{name}", followed_by=after),
+        ]
         return line_trainer(method=make_line(), handlers=kept, **kwargs)
 
     try:
@@ -55,10 +59,38 @@ def test_run_resumes_in_whichever_stage_it_was(tmp_path, line_trainer, make_line
     assert losses[0] == losses[1] and len(losses[0]) == 20
 
 
-def test_resuming_with_a_longer_first_stage_is_refused_once_the_second_has_begun(tmp_path, line_trainer, make_line):
+def untouched(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "run.json"}
+
+
+def test_longer_first_stage_is_refused_once_the_second_has_begun_and_nothing_is_lost(tmp_path, line_trainer, make_line):
     run_stages(tmp_path, line_trainer, make_line)
-    with pytest.raises(CheckpointError, match="began after epoch 2, here it begins after 3"):
+    before = untouched(tmp_path)
+    with pytest.raises(CheckpointError, match=r"next stage has begun.*epoch 2 of 3"):
         run_stages(tmp_path, line_trainer, make_line, resume=True, lengths=(3, 6))
+    assert untouched(tmp_path) == before
+
+
+def test_damaged_first_stage_under_a_second_one_stops_the_resume_and_nothing_is_lost(tmp_path, line_trainer, make_line):
+    run_stages(tmp_path, line_trainer, make_line)
+    newest = tmp_path / "checkpoints_first" / "epoch_0002.pt"
+    newest.write_bytes(newest.read_bytes()[:-9])
+    before = untouched(tmp_path)
+    with pytest.raises(CheckpointError, match="epoch 1 of 2"):
+        run_stages(tmp_path, line_trainer, make_line, resume=True)
+    assert untouched(tmp_path) == before
+
+
+def test_second_stage_of_another_length_of_the_first_is_refused(tmp_path, line_trainer, make_line):
+    run_stages(tmp_path, line_trainer, make_line)
+    with pytest.raises(CheckpointError, match="began after epoch 2, here it begins after 1"):
+        run_stages(tmp_path, line_trainer, make_line, resume=True, lengths=(1, 5))
+
+
+@pytest.mark.parametrize("lengths", [(0, 5), (2, 2)])
+def test_stage_without_an_epoch_is_refused(tmp_path, line_trainer, make_line, lengths):
+    with pytest.raises(ConfigError, match="needs at least one"):
+        run_stages(tmp_path, line_trainer, make_line, lengths=lengths)
 
 
 def test_second_stage_asks_for_a_finished_first_one(tmp_path, line_trainer, make_line):
@@ -82,3 +114,4 @@ def test_stage_begins_with_that_of_another_run_if_the_split_is_the_same(tmp_path
         else:
             taken = line_trainer(method=make_line(), handlers=(keep,), epochs=2)
             assert taken.is_finished and torch.equal(taken.method.slope, trained.method.slope)
+            assert [file.name for file in keep.store.files()] == ["epoch_0002.pt"]

@@ -135,3 +135,22 @@ def test_tracking_that_is_off_takes_every_call(tmp_path):
     tracker.finish("FAILED")
     folder.is_writer = False
     assert isinstance(start_tracking(folder, tmp_path), NoTracker), "only the first process tracks"
+
+
+def test_thread_rests_between_stages_and_the_run_goes_on(tmp_path):
+    tracker = MlflowTracker(f"sqlite:///{tmp_path / 'rest.db'}", "medssl/rest", "two stages")
+    tracker.log_metrics([(1, {"first": 0.5})])
+    tracker.rest()
+    assert not tracker._thread.is_alive()
+    first = tracker.run_id
+    tracker.log_metrics([(2, {"second": 0.25})])
+    tracker.finish()
+    run = client_of(tracker.tracking_uri).get_run(first)
+    assert tracker.run_id == first and run.info.status == "FINISHED"
+    assert run.data.metrics == {"first": 0.5, "second": 0.25}
+
+
+def test_tracker_that_has_not_begun_may_rest(tmp_path):
+    tracker = MlflowTracker(f"sqlite:///{tmp_path / 'none.db'}", "medssl/rest", "nothing")
+    tracker.rest()
+    assert tracker.alive and not (tmp_path / "none.db").exists()

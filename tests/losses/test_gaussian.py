@@ -5,6 +5,7 @@ import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from medssl.losses import (
+    IndependentGaussians,
     RankOneGaussians,
     independent_components_kl,
     product_of_gaussians,
@@ -188,3 +189,45 @@ def test_product_kl_penalises_only_the_weighted_mean_where_sum_kl_penalises_ever
 def test_impossible_arguments_are_refused(c, form):
     with pytest.raises(ValueError, match=r"c =|form"):
         RankOneGaussians(MU, V, c, form)
+
+
+@FORMS
+def test_precision_is_the_inverse_of_the_covariance(form):
+    gaussians = random_gaussians(form=form, scale=2.0)
+    product = gaussians.precision() @ gaussians.covariance()
+    assert torch.allclose(product, torch.eye(9, dtype=F64).expand_as(product), atol=1e-9)
+
+
+def random_independent(n=5, dimension=4):
+    generator = torch.Generator().manual_seed(3)
+    mean, log_variance = torch.randn(2, n, dimension, generator=generator, dtype=F64)
+    return IndependentGaussians(mean, log_variance.exp())
+
+
+def test_independent_components_equal_torch_distributions_and_the_dense_product():
+    gaussians = random_independent()
+    dense = torch.diag_embed(gaussians.variance)
+    expected = sum(from_standard(mean, covariance) for mean, covariance in zip(gaussians.mean, dense, strict=True))
+    assert gaussians.sum_kl().item() == pytest.approx(expected.item(), rel=1e-12)
+    assert gaussians.product_kl().item() == pytest.approx(
+        product_of_gaussians_kl(gaussians.mean, dense).item(), rel=1e-12
+    )
+    assert torch.allclose(gaussians.trace(), dense.diagonal(dim1=-2, dim2=-1).sum(-1))
+
+
+def test_samples_of_independent_components_have_the_stated_mean_and_variance():
+    one = random_independent(n=2, dimension=3)
+    torch.manual_seed(0)
+    many = IndependentGaussians(one.mean.expand(40_000, 2, 3), one.variance.expand(40_000, 2, 3)).sample()
+    assert torch.allclose(many.mean(0), one.mean, atol=0.05)
+    assert torch.allclose(many.var(0), one.variance, rtol=0.05)
+
+
+@pytest.mark.parametrize("loss", ["product_kl", "sum_kl"])
+def test_gradients_of_independent_components_equal_finite_differences(loss):
+    one = random_independent(n=3, dimension=3)
+
+    def divergence(mean, variance):
+        return getattr(IndependentGaussians(mean, variance), loss)()
+
+    assert torch.autograd.gradcheck(divergence, (one.mean.requires_grad_(), one.variance.requires_grad_()))
