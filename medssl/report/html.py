@@ -32,7 +32,7 @@ from medssl.report.tables import (
 
 STATUS_NOTICES = {
     "running": "This run had not finished when the report was written: it shows what was there.",
-    "first stage finished": "Only the first stage of this run is trained. To go on: run second_stage with --resume true.",
+    "first stage finished": "Only the first stage is trained. To go on: run second_stage with --resume true.",
     "failed": "This run failed: the report shows what was there.",
 }
 TILES = ("dice", "hd95_mm", "assd_mm", "pavpu", "ece")

@@ -1,0 +1,110 @@
+"""The neural-process head of NP-Match: predictions with uncertainty from pooled features (thesis, section 4.3)."""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from natural_image_ext.networks.memory_bank import MemoryBank
+
+SLOPE = 0.1  # of leaky ReLU
+
+
+@dataclass(frozen=True)
+class NPOutput:
+    """logits (T, N, C) of T latent vectors; mean and std (hidden,) of the latent they were drawn from.
+
+    context and target: the representations (n, hidden) of a training pass, for the memory banks; None in inference.
+    """
+
+    logits: Tensor
+    mean: Tensor
+    std: Tensor
+    context: Tensor | None = None
+    target: Tensor | None = None
+
+    @property
+    def variance(self) -> Tensor:
+        return self.std.square()
+
+
+class NPHead(nn.Module):
+    """Takes the place of a classifier: features (N, in_features) to T predictions of `num_classes`.
+
+    `forward` is the inference mode: what the two paths would say is the mean of their memory banks. `condition` is the
+    training mode: context points speak through the deterministic path, target points through the latent one, each
+    point with its (pseudo-)label; a step then writes what they said to the banks, once, with `remember`.
+    """
+
+    def __init__(
+        self, in_features: int, num_classes: int, hidden: int | None = None, samples: int = 10, bank_size: int = 2560
+    ) -> None:
+        super().__init__()
+        hidden = max(1, in_features // 4) if hidden is None else hidden
+        self.samples, self.hidden = samples, hidden
+        self.latent_path = _two_layers(in_features + num_classes, hidden, last_active=True)
+        self.deterministic_path = _two_layers(in_features + num_classes, hidden, last_active=True)
+        self.to_mean, self.to_std = _two_layers(hidden, hidden), _two_layers(hidden, hidden)
+        self.decoder = _two_layers(2 * hidden + in_features, in_features, last_active=True)
+        self.classifier = nn.Linear(in_features, num_classes)
+        self.latent_bank, self.deterministic_bank = MemoryBank(bank_size, hidden), MemoryBank(bank_size, hidden)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_normal_(module.weight)
+                nn.init.zeros_(module.bias)
+
+    def forward(self, features: Tensor, samples: int | None = None) -> NPOutput:
+        """Predictions for points whose labels are not known."""
+        mean, std = self.latent_of(self.latent_bank.mean())
+        z = self._draw(mean, std, samples)
+        return NPOutput(self.decode(features, z, self.deterministic_bank.mean()), mean, std)
+
+    def condition(
+        self, context: Tensor, context_labels: Tensor, target: Tensor, target_labels: Tensor, samples: int | None = None
+    ) -> NPOutput:
+        """Predictions for the target points (N, in_features); labels are one-hot, (n, num_classes)."""
+        spoken = self.deterministic_path(torch.cat([context, context_labels], dim=-1))
+        heard = self.latent_path(torch.cat([target, target_labels], dim=-1))
+        mean, std = self.latent_of(heard.mean(0))
+        z = self._draw(mean, std, samples)
+        return NPOutput(self.decode(target, z, spoken.mean(0)), mean, std, spoken, heard)
+
+    def remember(self, context: Tensor, target: Tensor) -> None:
+        """Write one step's representations to the banks."""
+        self.deterministic_bank.write(context)
+        self.latent_bank.write(target)
+
+    def latent_of(self, representation: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the latent Gaussian; the latter is above 0.1."""
+        return self.to_mean(representation), 0.1 + 0.9 * F.softplus(self.to_std(representation))
+
+    def decode(self, features: Tensor, z: Tensor, context: Tensor) -> Tensor:
+        """Logits (T, N, C) of features (N, in_features) with T latent vectors and one context vector.
+
+        The first layer acts on [z, features, context]; as z and context are the same for all points, each part is
+        multiplied once and not T x N times.
+        """
+        first: nn.Linear = self.decoder[0]  # type: ignore[assignment]
+        of_z, of_features, of_context = first.weight.split([self.hidden, features.shape[-1], self.hidden], dim=1)
+        shared = F.linear(features, of_features) + F.linear(context, of_context, first.bias)
+        joined = shared + F.linear(z, of_z).unsqueeze(1)
+        return self.classifier(self.decoder[1:](joined))
+
+    def for_inference(self) -> "NPHead":
+        """A copy whose banks hold their mean alone: the same predictions, a few kilobytes less."""
+        small = copy.deepcopy(self)
+        for name in ("latent_bank", "deterministic_bank"):
+            bank = MemoryBank(1, self.hidden).to(self.classifier.weight.device)
+            bank.write(getattr(self, name).mean().unsqueeze(0))
+            setattr(small, name, bank)
+        return small
+
+    def _draw(self, mean: Tensor, std: Tensor, samples: int | None) -> Tensor:
+        return mean + std * torch.randn(samples or self.samples, self.hidden, dtype=mean.dtype, device=mean.device)
+
+
+def _two_layers(in_features: int, hidden: int, last_active: bool = False) -> nn.Sequential:
+    last = [nn.LeakyReLU(SLOPE)] if last_active else []
+    return nn.Sequential(nn.Linear(in_features, hidden), nn.LeakyReLU(SLOPE), nn.Linear(hidden, hidden), *last)
