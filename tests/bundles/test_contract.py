@@ -124,3 +124,9 @@ def test_defaults_are_the_thesis_full_size(bundle):
     assert config["network_def"]["dropout"] == 0.3
     assert (config["learning_rate"], config["batch_size"], config["samples"]) == (1e-4, 4, 20)
     assert config["stride"] == [8, 8, 8] and config["paper_crop"] is False
+
+
+@pytest.mark.parametrize("file", ["inference.json", "evaluate.json", "ddp.json", "logging.conf"])
+def test_bundles_that_predict_with_the_same_network_share_their_files(file):
+    first, *others = ((bundle / "configs" / file).read_text().replace(bundle.name, "NAME") for bundle in BUNDLES)
+    assert all(other == first for other in others)
