@@ -33,10 +33,11 @@ class TrainingDiverged(MedsslError):
 class MethodTrainer(Trainer):
     """Minimises `method(batch)["loss"]`.
 
-    `method` is a module that holds all networks of a training method and maps a batch to named scalar losses. The
-    optimiser steps after every batch, the scheduler too; all randomness of a step follows from `seed` and its number.
-    In a process group the method is wrapped for distributed training. The engine's output is the losses as floats,
-    their mean over all processes. A second stage of a run counts on from the `first_epoch` that the one before it
+    `method` is a module that holds all networks of a training method and maps a batch to named scalar losses; where it
+    has an `after_step` that is called after the optimiser's step (for moving averages). The optimiser steps after every
+    batch, the scheduler too; all randomness of a step follows from `seed` and its number. In a process group the method
+    is wrapped for distributed training. The engine's output is the losses as floats, their mean over all processes. A
+    second stage of a run counts on from the `first_epoch` that the one before it
     ended with, up to `max_epochs`.
     """
 
@@ -163,6 +164,9 @@ class MethodTrainer(Trainer):
         values["lr"] = self.optimizer.param_groups[0]["lr"]
         if self.lr_scheduler is not None:
             self.lr_scheduler.step()
+        after_step = getattr(self.method, "after_step", None)
+        if after_step is not None:
+            after_step()
         return values
 
 

@@ -14,20 +14,23 @@ SLOPE = 0.1  # of leaky ReLU
 
 @dataclass(frozen=True)
 class NPOutput:
-    """logits (T, N, C) of T latent vectors; mean and std (hidden,) of the latent they were drawn from.
-
-    context and target: the representations (n, hidden) of a training pass, for the memory banks; None in inference.
-    """
+    """logits (T, N, C) of T latent vectors; mean and std (hidden,) of the latent they were drawn from."""
 
     logits: Tensor
     mean: Tensor
     std: Tensor
-    context: Tensor | None = None
-    target: Tensor | None = None
 
     @property
     def variance(self) -> Tensor:
         return self.std.square()
+
+
+@dataclass(frozen=True)
+class ConditionedOutput(NPOutput):
+    """Of a training pass, with the representations (n, hidden) of context and target points for the memory banks."""
+
+    context: Tensor
+    target: Tensor
 
 
 class NPHead(nn.Module):
@@ -63,13 +66,13 @@ class NPHead(nn.Module):
 
     def condition(
         self, context: Tensor, context_labels: Tensor, target: Tensor, target_labels: Tensor, samples: int | None = None
-    ) -> NPOutput:
+    ) -> ConditionedOutput:
         """Predictions for the target points (N, in_features); labels are one-hot, (n, num_classes)."""
         spoken = self.deterministic_path(torch.cat([context, context_labels], dim=-1))
         heard = self.latent_path(torch.cat([target, target_labels], dim=-1))
         mean, std = self.latent_of(heard.mean(0))
         z = self._draw(mean, std, samples)
-        return NPOutput(self.decode(target, z, spoken.mean(0)), mean, std, spoken, heard)
+        return ConditionedOutput(self.decode(target, z, spoken.mean(0)), mean, std, spoken, heard)
 
     def remember(self, context: Tensor, target: Tensor) -> None:
         """Write one step's representations to the banks."""

@@ -263,3 +263,10 @@ def test_learning_rate_and_length_changed_for_a_resumed_run_hold_from_there(make
     assert resumed.optimizer.param_groups[0]["lr"] == pytest.approx(0.02 * (1 + math.cos(math.pi * 4 / 16)) / 2)
     resumed.run()
     assert resumed.optimizer.param_groups[0]["lr"] == pytest.approx(0, abs=1e-9), "the cosine ends with the run"
+
+
+def test_method_is_told_after_every_step(line_trainer, make_line):
+    method, slopes = make_line(), []
+    method.after_step = lambda: slopes.append(method.slope.item())
+    line_trainer(method=method, epochs=2).run()
+    assert len(slopes) == 8 and slopes[-1] == method.slope.item() and len(set(slopes)) == 8

@@ -1,0 +1,82 @@
+"""The step all semi-supervised classification methods share: one pass over labelled, weak and strong views."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from natural_image_ext.methods.selection import Selected, Selection
+
+
+@dataclass(frozen=True)
+class Views:
+    """Features of the labelled images (with their labels) and of the strongly augmented unlabelled ones."""
+
+    labelled: Tensor
+    labels: Tensor
+    strong: Tensor
+
+
+class Classifier(nn.Module):
+    """A backbone with pooled features and a head on them."""
+
+    def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.backbone, self.head = backbone, head
+
+    def forward(self, images: Tensor) -> Any:
+        return self.head(self.backbone(images))
+
+
+class SemiSupervisedStep(nn.Module):
+    """Losses of a batch with `image` and `label` (labelled), `weak` and `strong` views and `index` (unlabelled).
+
+    The views pass the backbone as one batch, so that they share their batch statistics. `predict` labels the weak
+    views, `selection` decides which of them count, `losses` says what is learned from the strong ones: methods differ
+    in these three. The moving average of the weights, `average`, is what is evaluated; the checkpoint holds it too.
+    """
+
+    def __init__(
+        self, network: Classifier, selection: Selection, unlabelled_weight: float = 1.0, ema_decay: float = 0.999
+    ) -> None:
+        super().__init__()
+        self.network, self.selection, self.unlabelled_weight = network, selection, unlabelled_weight
+        self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(ema_decay))
+        self.average.requires_grad_(False)
+
+    def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        images = torch.cat([batch["image"], batch["weak"], batch["strong"]])
+        sizes = [len(batch[name]) for name in ("image", "weak", "strong")]
+        labelled, weak, strong = self.network.backbone(images).split(sizes)
+        with torch.no_grad():
+            probs, uncertainty = self.predict(weak.detach())
+        selected = self.selection(probs, uncertainty, batch.get("index"))
+        terms = self.losses(Views(labelled, batch["label"], strong), selected)
+        loss = terms["labelled"] + self.unlabelled_weight * terms["unlabelled"] + terms.get("divergence", 0.0)
+        return {"loss": loss, **terms, "accepted": selected.accepted.float().mean()}
+
+    def predict(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Probabilities (N, C) and their uncertainty (N,), entropy in nats, of weak views' features."""
+        probs = torch.softmax(self.network.head(features), dim=-1)
+        return probs, entropy_nats(probs)
+
+    def losses(self, views: Views, selected: Selected) -> dict[str, Tensor]:
+        """`labelled` and `unlabelled`; `divergence` where a method has one."""
+        raise NotImplementedError
+
+    def after_step(self) -> None:
+        """Called by the trainer after the optimiser's step."""
+        self.average.update_parameters(self.network)
+
+
+def entropy_nats(probs: Tensor) -> Tensor:
+    """Entropy (...) of probabilities (..., C), in nats, as the thesis' thresholds 0.4 and 1.2 mean it."""
+    return torch.special.entr(probs).sum(-1)
+
+
+def mean_prediction(logits: Tensor) -> Tensor:
+    """Mean over T of the probabilities of logits (T, N, C)."""
+    return F.softmax(logits, dim=-1).mean(0)

@@ -1,0 +1,154 @@
+"""FixMatch, FlexMatch, UDA and NP-Match on a small network: losses against plain formulas, and that they learn."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from natural_image_ext.losses import gaussian_kl
+from natural_image_ext.methods import UDA, Classifier, FixMatch, NPMatch, Selection
+from natural_image_ext.networks import NPHead
+
+CLASSES = 3
+
+
+class Pooled(nn.Module):
+    """Images (B, 3, 4, 4) to 8 features."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(48, 8)
+
+    def forward(self, images):
+        return torch.tanh(self.layer(images.flatten(1)))
+
+
+@pytest.fixture
+def batch():
+    torch.manual_seed(0)
+    prototypes = 2 * torch.randn(CLASSES, 3, 4, 4)
+    label, hidden = torch.tensor([0, 1, 2, 0]), torch.randint(0, CLASSES, (12,))
+    unlabelled = prototypes[hidden]
+    return {
+        "image": prototypes[label] + 0.1 * torch.randn(4, 3, 4, 4),
+        "label": label,
+        "weak": unlabelled + 0.1 * torch.randn(12, 3, 4, 4),
+        "strong": unlabelled + 0.5 * torch.randn(12, 3, 4, 4),
+        "index": torch.arange(12),
+    }
+
+
+def deterministic(method=FixMatch, confidence=0.5, num_unlabelled=None, **options):
+    torch.manual_seed(1)
+    network = Classifier(Pooled(), nn.Linear(8, CLASSES))
+    return method(network, Selection(CLASSES, confidence, num_unlabelled=num_unlabelled), **options)
+
+
+def neural_process(confidence=0.4, uncertainty=None, **options):
+    torch.manual_seed(1)
+    network = Classifier(Pooled(), NPHead(8, CLASSES, hidden=4, samples=6, bank_size=16))
+    return NPMatch(network, Selection(CLASSES, confidence, uncertainty), **options)
+
+
+def test_fixmatch_is_its_formula(batch):
+    method = deterministic(unlabelled_weight=0.7)
+    found = method(batch)
+    logits = {name: method.network(batch[name]) for name in ("image", "weak", "strong")}
+    highest, pseudo = F.softmax(logits["weak"], -1).max(-1)
+    each = F.cross_entropy(logits["strong"], pseudo, reduction="none") * (highest >= 0.5)
+    expected = F.cross_entropy(logits["image"], batch["label"]) + 0.7 * each.sum() / 12
+    assert found["loss"].item() == pytest.approx(expected.item(), rel=1e-5)
+    assert found["accepted"].item() == pytest.approx((highest >= 0.5).float().mean().item())
+
+
+def test_uda_learns_sharpened_probabilities(batch):
+    method = deterministic(UDA, confidence=0.0, temperature=0.5)
+    probs = F.softmax(method.network(batch["weak"]), -1).detach()
+    sharp = probs**2 / (probs**2).sum(-1, keepdim=True)
+    expected = -(sharp * F.log_softmax(method.network(batch["strong"]), -1)).sum(-1).mean()
+    assert method(batch)["unlabelled"].item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_flexmatch_accepts_more_at_first(batch):
+    strict, flexible = deterministic(confidence=0.99), deterministic(confidence=0.99, num_unlabelled=12)
+    assert flexible(batch)["accepted"] > strict(batch)["accepted"]
+
+
+def test_weak_views_get_no_gradient(batch):
+    for method in (deterministic(), neural_process()):
+        batch["weak"].requires_grad_().grad = None
+        method(batch)["loss"].backward()
+        assert batch["weak"].grad is None or not batch["weak"].grad.any()
+
+
+@pytest.mark.parametrize("divergence", ["kl", "js", "dual_js"])
+def test_np_match_has_three_terms_and_the_banks_are_written_once(batch, divergence):
+    method = neural_process(divergence=divergence, divergence_weight=0.01, confidence=0.0).train()
+    found = method(batch)
+    expected = found["labelled"] + found["unlabelled"] + found["divergence"]
+    assert found["loss"].item() == pytest.approx(expected.item()) and found["divergence"] >= 0
+    assert method.head.deterministic_bank.count == 1 + 4 and method.head.latent_bank.count == 16
+    method.eval()(batch)
+    assert method.head.deterministic_bank.count == 5
+
+
+def test_np_match_without_accepted_samples_is_supervised(batch):
+    found = neural_process(confidence=1.1)(batch)
+    assert found["unlabelled"] == 0 and found["divergence"] == 0 and found["loss"] == found["labelled"]
+
+
+def test_uncertainty_threshold_refuses_what_confidence_accepts(batch):
+    assert neural_process(confidence=0.0)(batch)["accepted"] == 1
+    assert neural_process(confidence=0.0, uncertainty=0.0)(batch)["accepted"] == 0
+
+
+def test_kl_is_that_of_the_target_from_the_context(batch, monkeypatch):
+    method, seen = neural_process(divergence="kl", confidence=0.0), []
+    condition = method.head.condition
+    monkeypatch.setattr(method.head, "condition", lambda *args: seen.append(condition(*args)) or seen[-1])
+    found = method(batch)
+    context, target = seen
+    expected = gaussian_kl(target.mean, target.variance, context.mean, context.variance)
+    assert found["divergence"].item() == pytest.approx(0.01 * expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("build", [deterministic, lambda: deterministic(UDA), neural_process])
+def test_every_method_learns_and_its_average_follows(batch, build):
+    method = build()
+    trained = [p for p in method.parameters() if p.requires_grad]
+    optimizer = torch.optim.SGD(trained, lr=0.1, momentum=0.9)
+    before = method.average.module.backbone.layer.weight.clone()
+    losses = []
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = method.train()(batch)["labelled"]
+        loss.backward()
+        optimizer.step()
+        method.after_step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+    assert not torch.equal(method.average.module.backbone.layer.weight, before)
+    assert any(name.startswith("average.") for name in method.state_dict())
+
+
+def test_average_is_the_exponential_one():
+    method = deterministic(ema_decay=0.9)
+    method.after_step()  # the first call copies
+    start = method.network.head.bias.detach().clone()
+    with torch.no_grad():
+        method.network.head.bias += 1
+    method.after_step()
+    assert torch.allclose(method.average.module.head.bias, start + 0.1, atol=1e-6)
+
+
+def test_average_reads_the_banks_as_they_are(batch):
+    method = neural_process(confidence=0.0).train()
+    for _ in range(2):
+        method(batch)
+        method.after_step()
+    assert torch.equal(method.average.module.head.latent_bank.rows, method.head.latent_bank.rows)
+
+
+def test_unknown_divergence_is_refused():
+    with pytest.raises(ValueError, match="'wasserstein' is unknown"):
+        neural_process(divergence="wasserstein")
