@@ -1,6 +1,6 @@
 # medssl: two commands for a newcomer, `make demo` and `make test`; both build the environment first.
 PYTHON ?= python3
-EXTRAS ?= dicom,dev
+EXTRAS ?= dicom,natural,dev
 DEMO   ?= runs/demo
 
 VENV   := .venv

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from natural_image_ext.losses.divergences import gaussian_kl, skew_geometric_js, uncertainty_alpha
 from natural_image_ext.methods.selection import Selected
-from natural_image_ext.methods.step import SemiSupervisedStep, Views, entropy_nats, mean_prediction
+from natural_image_ext.methods.step import SemiSupervisedStep, ViewFeatures, entropy_nats, mean_prediction
 from natural_image_ext.networks.np_head import NPHead, NPOutput
 
 Divergence = Literal["kl", "js", "dual_js"]
@@ -38,7 +38,7 @@ class NPMatch(SemiSupervisedStep):
         probs = mean_prediction(self.head(features).logits)
         return probs, entropy_nats(probs)
 
-    def losses(self, views: Views, selected: Selected) -> dict[str, Tensor]:
+    def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
         classes = self.head.classifier.out_features
         labels = F.one_hot(views.labels, classes).to(views.labelled.dtype)
         context = self.head.condition(views.labelled, labels, views.labelled, labels)

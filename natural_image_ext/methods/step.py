@@ -12,7 +12,7 @@ from natural_image_ext.methods.selection import Selected, Selection
 
 
 @dataclass(frozen=True)
-class Views:
+class ViewFeatures:
     """Features of the labelled images (with their labels) and of the strongly augmented unlabelled ones."""
 
     labelled: Tensor
@@ -54,7 +54,7 @@ class SemiSupervisedStep(nn.Module):
         with torch.no_grad():
             probs, uncertainty = self.predict(weak.detach())
         selected = self.selection(probs, uncertainty, batch.get("index"))
-        terms = self.losses(Views(labelled, batch["label"], strong), selected)
+        terms = self.losses(ViewFeatures(labelled, batch["label"], strong), selected)
         loss = terms["labelled"] + self.unlabelled_weight * terms["unlabelled"] + terms.get("divergence", 0.0)
         return {"loss": loss, **terms, "accepted": selected.accepted.float().mean()}
 
@@ -63,7 +63,7 @@ class SemiSupervisedStep(nn.Module):
         probs = torch.softmax(self.network.head(features), dim=-1)
         return probs, entropy_nats(probs)
 
-    def losses(self, views: Views, selected: Selected) -> dict[str, Tensor]:
+    def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
         """`labelled` and `unlabelled`; `divergence` where a method has one."""
         raise NotImplementedError
 
