@@ -25,12 +25,14 @@ UNLABELLED_SEED = 7_919
 class Views:
     """The augmentations: each maps (3, H, W) uint8 to a normalised (3, size, size).
 
-    weak: flip and shifted crop. strong: RandAugment and cutout, then the weak one. plain: no chance in it.
+    weak: flip and shifted crop. strong: RandAugment and cutout, then the weak one; with two_weak a second weak view.
+    plain: no chance in it.
     """
 
     size: int
     operations: int = 3
     magnitude: int = 10
+    two_weak: bool = False
 
     def plain(self) -> v2.Compose:
         return v2.Compose([*self._resized(), *_normalised()])
@@ -39,6 +41,8 @@ class Views:
         return v2.Compose([*self._resized(), *self._shifted(), *_normalised()])
 
     def strong(self) -> v2.Compose:
+        if self.two_weak:
+            return self.weak()
         cutout = v2.RandomErasing(p=1.0, scale=(1e-4, 0.25), ratio=(1.0, 1.0), value=127)
         randomised = [v2.RandAugment(self.operations, self.magnitude, fill=127), cutout]
         return v2.Compose([*self._resized(), *randomised, *self._shifted(), *_normalised()])
@@ -122,9 +126,14 @@ class SemiSupervisedPictures(Dataset):
             "image": torch.stack([_seen(labelled, draw, self.weak) for draw in draws.labelled]),
             "label": torch.tensor([labelled.labels[draw.case] for draw in draws.labelled]),
             "weak": torch.stack([_seen(unlabelled, draw, self.weak) for draw in draws.unlabelled]),
-            "strong": torch.stack([_seen(unlabelled, draw, self.strong) for draw in draws.unlabelled]),
+            "strong": torch.stack([_seen(unlabelled, _other(draw), self.strong) for draw in draws.unlabelled]),
             "index": torch.tensor([draw.case for draw in draws.unlabelled]),
         }
+
+
+def _other(draw: Draw) -> Draw:
+    """The same picture with another chance."""
+    return Draw(draw.case, draw.seed + 1)
 
 
 def _seen(pictures: Pictures, draw: Draw, transform: Callable[[Tensor], Tensor]) -> Tensor:

@@ -34,7 +34,7 @@ class NPMatch(SemiSupervisedStep):
     def head(self) -> NPHead:
         return self.network.head  # type: ignore[return-value]
 
-    def predict(self, features: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, images: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         probs = mean_prediction(self.head(features).logits)
         return probs, entropy_nats(probs)
 

@@ -52,14 +52,14 @@ class SemiSupervisedStep(nn.Module):
         sizes = [len(batch[name]) for name in ("image", "weak", "strong")]
         labelled, weak, strong = self.network.backbone(images).split(sizes)
         with torch.no_grad():
-            probs, uncertainty = self.predict(weak.detach())
+            probs, uncertainty = self.predict(batch["weak"], weak.detach())
         selected = self.selection(probs, uncertainty, batch.get("index"))
         terms = self.losses(ViewFeatures(labelled, batch["label"], strong), selected)
         loss = terms["labelled"] + self.unlabelled_weight * terms["unlabelled"] + terms.get("divergence", 0.0)
         return {"loss": loss, **terms, "accepted": selected.accepted.float().mean()}
 
-    def predict(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Probabilities (N, C) and their uncertainty (N,), entropy in nats, of weak views' features."""
+    def predict(self, images: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Probabilities (N, C) and uncertainty (N,), here the entropy in nats, of weak views and their features."""
         probs = torch.softmax(self.network.head(features), dim=-1)
         return probs, entropy_nats(probs)
 

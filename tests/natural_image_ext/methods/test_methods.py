@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from natural_image_ext.losses import gaussian_kl
-from natural_image_ext.methods import UDA, Classifier, FixMatch, NPMatch, Selection
+from natural_image_ext.methods import UDA, UPS, Classifier, FixMatch, MixMatch, NPMatch, Selection
 from natural_image_ext.networks import NPHead
 
 CLASSES = 3
@@ -48,6 +48,17 @@ def neural_process(confidence=0.4, uncertainty=None, **options):
     torch.manual_seed(1)
     network = Classifier(Pooled(), NPHead(8, CLASSES, hidden=4, samples=6, bank_size=16))
     return NPMatch(network, Selection(CLASSES, confidence, uncertainty), **options)
+
+
+def with_dropout(confidence=0.4, deviation=None, **options):
+    torch.manual_seed(1)
+    network = Classifier(nn.Sequential(Pooled(), nn.Dropout(0.3)), nn.Linear(8, CLASSES))
+    return UPS(network, Selection(CLASSES, confidence, deviation), **options)
+
+
+def mixmatch(**options):
+    torch.manual_seed(1)
+    return MixMatch(Classifier(Pooled(), nn.Linear(8, CLASSES)), CLASSES, **options)
 
 
 def test_fixmatch_is_its_formula(batch):
@@ -112,7 +123,7 @@ def test_kl_is_that_of_the_target_from_the_context(batch, monkeypatch):
     assert found["divergence"].item() == pytest.approx(0.01 * expected.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("build", [deterministic, lambda: deterministic(UDA), neural_process])
+@pytest.mark.parametrize("build", [deterministic, lambda: deterministic(UDA), neural_process, mixmatch])
 def test_every_method_learns_and_its_average_follows(batch, build):
     method = build()
     trained = [p for p in method.parameters() if p.requires_grad]
@@ -152,3 +163,53 @@ def test_average_reads_the_banks_as_they_are(batch):
 def test_unknown_divergence_is_refused():
     with pytest.raises(ValueError, match="'wasserstein' is unknown"):
         neural_process(divergence="wasserstein")
+
+
+def test_ups_refuses_labels_that_dropout_disagrees_on(batch):
+    assert with_dropout(confidence=0.0)(batch)["accepted"] == 1
+    assert with_dropout(confidence=0.0, deviation=0.0)(batch)["accepted"] == 0
+
+
+def test_ups_samples_with_dropout_only_and_leaves_the_mode_as_it_was(batch):
+    method = with_dropout(samples=4).train()
+    probs, deviation = method.predict(batch["weak"], torch.empty(0))
+    assert method.network.training and torch.allclose(probs.sum(-1), torch.ones(12), atol=1e-5)
+    assert deviation.shape == (12,) and (deviation > 0).all()
+
+
+def test_negative_learning_is_its_formula(batch):
+    method = with_dropout(confidence=2.0, negative_confidence=0.4, negative_deviation=1.0).eval()
+    torch.manual_seed(3)
+    found = method(batch)["unlabelled"]
+    torch.manual_seed(3)
+    probs, _ = method.predict(batch["weak"], torch.empty(0))
+    strong = torch.softmax(method.network(batch["strong"]), -1)
+    total = 0.0
+    for row, best in enumerate(probs.argmax(-1).tolist()):
+        wrong = [c for c in range(CLASSES) if c != best and probs[row, c] < 0.4]
+        total += sum(-torch.log(1 - strong[row, c]).item() for c in wrong) / max(1, len(wrong))
+    assert found.item() == pytest.approx(total / 12, rel=1e-4)
+
+
+def test_mixmatch_guesses_are_sharpened_means(batch):
+    method = mixmatch(temperature=0.5)
+    mean = sum(torch.softmax(method.network(batch[view]), -1) for view in ("weak", "strong")) / 2
+    expected = mean**2 / (mean**2).sum(-1, keepdim=True)
+    assert torch.allclose(method.guess(batch["weak"], batch["strong"]), expected, atol=1e-6)
+
+
+def test_mixed_images_keep_the_larger_share_and_labels_follow():
+    torch.manual_seed(0)
+    images = torch.eye(6).view(6, 6, 1, 1)
+    mixed, targets = mixmatch().mixed(images, torch.eye(6))
+    assert torch.allclose(mixed.flatten(1), targets) and (targets.diagonal() >= 0.5).all()
+    assert torch.allclose(targets.sum(-1), torch.ones(6))
+
+
+def test_unlabelled_weight_of_mixmatch_warms_up():
+    method = mixmatch(unlabelled_weight=10.0, warm_up=4)
+    weights = []
+    for _ in range(6):
+        weights.append(method.current_weight())
+        method.after_step()
+    assert weights == [0.0, 2.5, 5.0, 7.5, 10.0, 10.0]
