@@ -1,6 +1,7 @@
 """Batches of labelled and unlabelled patches, of fixed proportion; an unlabelled scan's label is never opened."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import torch
@@ -31,8 +32,8 @@ class MixedDataset(torch.utils.data.Dataset):
         return {**sample, "label": torch.zeros_like(sample["image"][:1], dtype=torch.uint8), "is_labelled": False}
 
 
-class TwoStreamSampler(Sampler[Draw]):
-    """Batch by batch some draws of the labelled cases and some of the unlabelled ones, in this order."""
+class TwoStreams:
+    """Draws of labelled and of unlabelled cases for the `steps` batches of an epoch."""
 
     def __init__(self, labelled: EpochSampler, unlabelled: EpochSampler, steps: int) -> None:
         self.labelled, self.unlabelled, self.steps = labelled, unlabelled, steps
@@ -41,17 +42,24 @@ class TwoStreamSampler(Sampler[Draw]):
         self.labelled.set_epoch(epoch)
         self.unlabelled.set_epoch(epoch)
 
+    def batches(self) -> Iterator[tuple[list[Draw], list[Draw]]]:
+        """Labelled and unlabelled draws, batch by batch."""
+        streams = ((iter(stream), len(stream) // self.steps) for stream in (self.labelled, self.unlabelled))
+        (labelled, some), (unlabelled, others) = streams
+        for _ in range(self.steps):
+            yield list(islice(labelled, some)), list(islice(unlabelled, others))
+
+
+class TwoStreamSampler(TwoStreams, Sampler[Draw]):
+    """The draws one by one, labelled ones of a batch first; unlabelled cases are numbered after labelled ones."""
+
     def __len__(self) -> int:
         return len(self.labelled) + len(self.unlabelled)
 
     def __iter__(self) -> Iterator[Draw]:
-        with_label, without = iter(self.labelled), iter(self.unlabelled)
-        for _ in range(self.steps):
-            for _ in range(len(self.labelled) // self.steps):
-                yield next(with_label)
-            for _ in range(len(self.unlabelled) // self.steps):
-                case, seed = next(without)
-                yield Draw(self.labelled.num_cases + case, seed)
+        for labelled, unlabelled in self.batches():
+            yield from labelled
+            yield from (Draw(self.labelled.num_cases + case, seed) for case, seed in unlabelled)
 
 
 def training_dataset(split: Split, pipeline: Pipeline, cache: str = "memory", cache_dir: str = "") -> MixedDataset:

@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 from torchvision.transforms import v2
 
+from medssl.data.mixing import UNLABELLED_SEED, TwoStreams
 from medssl.data.sampling import Draw, EpochSampler, share_of_process
 from medssl.errors import ConfigError, DataError
 from natural_image_ext.data.sources import Picture, Pictures
 from natural_image_ext.data.splits import ImageSplit
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of CIFAR; close enough for photographs at large
-UNLABELLED_SEED = 7_919
 
 
 @dataclass(frozen=True)
@@ -94,24 +94,14 @@ class StepDraws:
     unlabelled: list[Draw]
 
 
-class StepSampler(Sampler[StepDraws]):
-    """The batches of an epoch, drawn from two streams."""
-
-    def __init__(self, labelled: EpochSampler, unlabelled: EpochSampler, steps: int) -> None:
-        self.labelled, self.unlabelled, self.steps = labelled, unlabelled, steps
-
-    def set_epoch(self, epoch: int) -> None:
-        self.labelled.set_epoch(epoch)
-        self.unlabelled.set_epoch(epoch)
+class StepSampler(TwoStreams, Sampler[StepDraws]):
+    """The batches of an epoch, each as a whole."""
 
     def __len__(self) -> int:
         return self.steps
 
     def __iter__(self) -> Iterator[StepDraws]:
-        streams = iter(self.labelled), iter(self.unlabelled)
-        sizes = len(self.labelled) // self.steps, len(self.unlabelled) // self.steps
-        for _ in range(self.steps):
-            yield StepDraws(*([next(stream) for _ in range(size)] for stream, size in zip(streams, sizes, strict=True)))
+        return (StepDraws(labelled, unlabelled) for labelled, unlabelled in self.batches())
 
 
 class SemiSupervisedPictures(Dataset):
