@@ -18,7 +18,7 @@ COLUMNS = [
     Column("95 %: seeds and cases"),
     Column("95 %: cases alone"),
     Column("Each seed", "list"),
-    Column("Seeds"),
+    Column("of seed"),
     Column("Cases"),
 ]
 

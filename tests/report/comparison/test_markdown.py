@@ -18,7 +18,7 @@ unlabelled scans trained on. No structure was missed altogether.
 
 ### phantom: Dice against supervised (points)
 
-| Method | L | Difference | 95 %: seeds and cases | 95 %: cases alone | Each seed | Seeds | Cases |
+| Method | L | Difference | 95 %: seeds and cases | 95 %: cases alone | Each seed | of seed | Cases |
 | :-- | --: | --: | --: | --: | --: | --: | --: |
 | GBDL w/o L_MSE | 4 | +2.00 \\* | [+1.00, +3.00] | [+2.00, +2.00] | +1.00, +3.00 | 0, 1 | 3 |
 
