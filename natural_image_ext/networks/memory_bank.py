@@ -1,5 +1,6 @@
 """A first-in-first-out memory of representations, saved with the network."""
 
+import ignite.distributed as idist
 import torch
 from torch import Tensor, nn
 
@@ -26,9 +27,12 @@ class MemoryBank(nn.Module):
 
     @torch.no_grad()
     def write(self, vectors: Tensor) -> None:
-        """Add (n, dimension) vectors, the oldest ones are forgotten; of more than fit the last ones stay."""
+        """Add (n, dimension) vectors, the oldest ones are forgotten; of more than fit the last ones stay.
+
+        In a process group those of all processes are added, so that every process has the same bank.
+        """
         size = len(self.rows)
-        vectors = vectors.detach()[-size:].to(self.rows.dtype)
+        vectors = rows_of_all_processes(vectors.detach())[-size:].to(self.rows.dtype)
         places = (self.position + torch.arange(len(vectors), device=self.rows.device)) % size
         self.rows[places] = vectors
         self.position.copy_((self.position + len(vectors)) % size)
@@ -37,3 +41,14 @@ class MemoryBank(nn.Module):
     def mean(self) -> Tensor:
         """The mean of what is stored, (dimension,): order does not matter."""
         return self.rows.sum(0) / self.count
+
+
+def rows_of_all_processes(rows: Tensor) -> Tensor:
+    """The rows (n, dimension) of every process, in the order of their ranks; n may differ between them."""
+    if idist.get_world_size() == 1:
+        return rows
+    counts: list[int] = idist.all_gather(torch.tensor([len(rows)], device=rows.device)).tolist()  # type: ignore[union-attr]
+    padded = rows.new_zeros(max(counts), rows.shape[1])
+    padded[: len(rows)] = rows
+    blocks = idist.all_gather(padded).split(max(counts))  # type: ignore[union-attr]
+    return torch.cat([block[:count] for block, count in zip(blocks, counts, strict=True)])

@@ -1,9 +1,6 @@
 """A training that takes milliseconds, one with the real network that takes a second, and processes to run them in."""
 
 import json
-import multiprocessing
-import os
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -100,42 +97,6 @@ def make_unet_trainer() -> Iterator[Callable[..., MethodTrainer]]:
     threads = torch.get_num_threads()
     yield unet_trainer
     torch.set_num_threads(threads)
-
-
-def _enter_group(rank: int, world_size: int, port: int, body: Callable, args: tuple) -> None:
-    torch.set_num_threads(1)
-    os.environ.update(
-        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world_size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
-    )
-    from medssl.engine import start_process_group, stop_process_group
-
-    start_process_group(timeout_minutes=1)
-    body(rank, *args)
-    stop_process_group()
-
-
-@pytest.fixture
-def run_in_group() -> Callable[..., list[int]]:
-    """run(body, *args) -> exit codes of two forked gloo processes that call body(rank, *args)."""
-
-    def run(body: Callable, *args, world_size: int = 2) -> list[int]:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        fork = multiprocessing.get_context("fork")
-        members = [
-            fork.Process(target=_enter_group, args=(rank, world_size, port, body, args)) for rank in range(world_size)
-        ]
-        for member in members:
-            member.start()
-        for member in members:
-            member.join(60)
-            if member.is_alive():
-                member.kill()
-                member.join()
-        return [member.exitcode for member in members]
-
-    return run
 
 
 @pytest.fixture

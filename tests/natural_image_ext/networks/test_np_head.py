@@ -110,3 +110,17 @@ def test_more_vectors_than_fit_leave_the_last_ones():
 def test_bank_without_room_is_refused():
     with pytest.raises(ValueError, match="size 0"):
         MemoryBank(0, 2)
+
+
+def write_in_group(rank, folder):
+    torch.manual_seed(0)
+    bank = MemoryBank(6, 2)
+    bank.write(torch.full((1 + rank, 2), 10.0 + rank))
+    torch.save(bank.state_dict(), folder / f"{rank}.pt")
+
+
+def test_banks_of_two_processes_hold_the_same_though_they_wrote_different_numbers(run_in_group, tmp_path):
+    assert run_in_group(write_in_group, tmp_path) == [0, 0]
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert first["count"] == 4 and first["rows"][1:4, 0].tolist() == [10.0, 11.0, 11.0]
