@@ -8,36 +8,21 @@ whole network since its dropout lies inside of the blocks; the neural process de
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
-from medssl.networks.mc_dropout import mc_dropout
-from natural_image_ext.methods.step import Classifier, mean_prediction
-from natural_image_ext.networks import NPHead, wrn_28_2, wrn_28_8
+from natural_image_ext.inference import SampledInferer
+from natural_image_ext.networks import Classifier, NPHead, wrn_28_2, wrn_28_8
 
 NETWORKS = {"WRN-28-2": (wrn_28_2, 10), "WRN-28-8": (wrn_28_8, 100)}
 BATCH, SIZE, DROPOUT = 16, 32, 0.3
 
 
-@torch.no_grad()
-def neural_process(network: Classifier, images: Tensor, samples: int) -> Tensor:
-    """Mean probabilities of `samples` latent vectors."""
-    head: NPHead = network.head  # type: ignore[assignment]
-    return mean_prediction(head(network.backbone(images), samples).logits)
-
-
-@torch.no_grad()
-def monte_carlo_dropout(network: Classifier, images: Tensor, samples: int) -> Tensor:
-    """Mean probabilities of `samples` passes with dropout."""
-    with mc_dropout(network):
-        return mean_prediction(torch.stack([network(images) for _ in range(samples)]))
-
-
-def cpu_seconds(predict: Callable[[Classifier, Tensor, int], Tensor], *args: object) -> float:
+def cpu_seconds(network: Classifier, images: Tensor, samples: int) -> float:
     started = time.process_time()
-    predict(*args)  # type: ignore[arg-type]
+    SampledInferer(samples)(images, network)
     return time.process_time() - started
 
 
@@ -61,15 +46,9 @@ def measure(
         images = torch.randn(BATCH, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
         for name in names:
             ours, peer = pair(name)
-            neural_process(ours, images, 1), monte_carlo_dropout(peer, images, 1)  # warm up
+            cpu_seconds(ours, images, 1), cpu_seconds(peer, images, 1)  # warm up
             for samples in values:
-                rounds = [
-                    (
-                        cpu_seconds(neural_process, ours, images, samples),
-                        cpu_seconds(monte_carlo_dropout, peer, images, samples),
-                    )
-                    for _ in range(repeats)
-                ]
+                rounds = [[cpu_seconds(side, images, samples) for side in (ours, peer)] for _ in range(repeats)]
                 ours_s, peer_s = (statistics.median(side) for side in zip(*rounds, strict=True))
                 yield f"uncertainty of {name}, batch {BATCH}, T = {samples}", "MC dropout", ours_s, peer_s
     finally:

@@ -130,7 +130,6 @@ def report(
         compare,
         load_run,
         print_comparison,
-        summarise,
         summary_table,
         write_comparison,
         write_differences_csv,
@@ -146,7 +145,7 @@ def report(
         run = load_run(runs[0])
         if run.paper_crop:
             console.print(PAPER_CROP_NOTICE)
-        console.print(summary_table(summarise(run.per_case)))
+        console.print(summary_table(run))
         console.print(f"report: {write_report(runs[0])}")
         return
     comparison = compare(runs, against or (), metric or ())
@@ -164,7 +163,7 @@ def sweep(
     context: typer.Context,
     grid: Annotated[Path, typer.Argument(help="A bundle, e.g. bundles/gbdl, or a JSON file of grids.")],
     output: Annotated[Path, typer.Option(help="Folder of the runs.")],
-    labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16 (for a bundle).")] = "4",
+    labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16 (a bundle needs them).")] = "",
     seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2 (for a bundle).")] = "0",
     variants: Annotated[str, typer.Option(help="Variants, e.g. gbdl,ic,volume (for a bundle that has them).")] = "",
     vary: Annotated[

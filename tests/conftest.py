@@ -43,6 +43,23 @@ def phantom_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def picture_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve noisy pictures of 16x16 pixels in each of three class folders: red, green and blue."""
+    import numpy as np
+    from PIL import Image
+
+    root, rng = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
+    for channel, name in enumerate(("red", "green", "blue")):
+        (root / name).mkdir()
+        colour = np.full(3, 60)
+        colour[channel] = 200
+        for number in range(12):
+            pixels = (colour + rng.integers(-40, 40, (16, 16, 3))).astype(np.uint8)
+            Image.fromarray(pixels).save(root / name / f"{number:02d}.png")
+    return root
+
+
+@pytest.fixture(scope="session")
 def train_smoke(phantom_dir: Path):
     """A function that runs the bundle's `training` with the smoke overlay into a folder, as the command line does."""
     from monai.bundle import run

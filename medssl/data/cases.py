@@ -46,14 +46,8 @@ class Split:
 
     def write(self, path: str | Path) -> None:
         """Write the split as JSON; ConfigError if the file holds another split (a run must not change its cases)."""
-        path = Path(path)
-        if path.is_file():
-            found = read_split(path).hash
-            if found != self.hash:
-                raise ConfigError(
-                    f"{path}: holds split {found}, this run would use {self.hash}. "
-                    "Resume with the same data, labelled, seed and split keys, or choose another --output_dir."
-                )
+        if Path(path).is_file():
+            require_same_split(path, read_split(path).hash, self.hash)
             return
         content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, "cases": self.cases}
         write_text_atomically(path, json.dumps(content, indent=1))
@@ -119,6 +113,15 @@ def read_split(path: str | Path) -> Split:
     if split.hash != stored:
         raise DataError(f"{path}: the hash {stored} does not fit the cases ({split.hash}). Was it edited?")
     return split
+
+
+def require_same_split(path: str | Path, found: str, wanted: str) -> None:
+    """ConfigError if the split `found` at `path` is not the one that this run would use."""
+    if found != wanted:
+        raise ConfigError(
+            f"{path}: holds split {found}, this run would use {wanted}. "
+            "Resume with the same data, labelled, seed and split keys, or choose another --output_dir."
+        )
 
 
 def _labelled_number(facts: DatasetFacts, pool: Sequence[Case], labelled: int | float | None) -> int:

@@ -49,6 +49,16 @@ class Pipeline:
         }
         return replace(self.facts.geometry, **given)
 
+    def run_facts(self) -> dict[str, Any]:
+        """What a run notes of its data."""
+        return {
+            "dataset": self.facts.name,
+            "paper_crop": self.paper_crop and self.geometry.region_size is not None,
+            "window": self.facts.window,
+            "label_map": self.facts.target.label_map,
+            "structures": self.facts.target.structures,
+        }
+
     def preprocessing(self, with_label: bool = True, training: bool = False) -> mt.Compose:
         """Case dict to scaled tensors on the network's grid: `image` in [-1, 1] and, if asked for, `label` classes.
 

@@ -122,9 +122,9 @@ def share_of_process(size: int, name: str) -> tuple[int, int, int]:
 
 
 def loader_of(
-    dataset: torch.utils.data.Dataset, sampler: Sampler[Draw], batch_size: int, num_workers: int
+    dataset: torch.utils.data.Dataset, sampler: Sampler, batch_size: int | None, num_workers: int
 ) -> DataLoader:
-    """The loader of whole batches that `sampler` draws."""
+    """The loader of what `sampler` draws, in whole batches; batch_size None: each draw is a batch of its own."""
     return DataLoader(
         dataset,
         batch_size=batch_size,
@@ -132,7 +132,7 @@ def loader_of(
         num_workers=num_workers,
         persistent_workers=num_workers > 0,
         pin_memory=torch.cuda.is_available(),
-        drop_last=True,
+        drop_last=batch_size is not None,
     )
 
 

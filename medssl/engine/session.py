@@ -6,16 +6,13 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import ignite.distributed as idist
 import torch
 from torch import nn
 
 import medssl
-from medssl.data.cases import Split
-from medssl.data.datasets import DataSource
-from medssl.data.pipeline import Pipeline
 from medssl.data.validate import check_cases, require_valid
 from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
 from medssl.engine.run_folder import RunFolder
@@ -26,34 +23,46 @@ from medssl.flags import flag
 LARGE_ON_CPU = 5_000_000  # parameters
 
 
+class DataOfRun(Protocol):
+    """What a run is trained on, in facts for its run.json; `dataset` is one of them."""
+
+    def run_facts(self) -> dict[str, Any]: ...
+
+
+class SplitOfRun(Protocol):
+    """Who is labelled, unlabelled, validation and test."""
+
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def counts(self) -> dict[str, int]: ...
+
+    def write(self, path: str | Path) -> None: ...
+
+
 def open_run(
     path: str | Path,
     bundle: str,
     method: str,
-    source: DataSource,
-    split: Split,
-    pipeline: Pipeline,
+    data: DataOfRun,
+    split: SplitOfRun,
     network: nn.Module,
     seed: int,
     resume: bool | str = False,
 ) -> RunFolder:
     """The run's folder with run.json and split.json in place."""
     resume = flag(resume, "resume")
-    target = source.facts.target
     parameters = sum(p.numel() for p in network.parameters())
     facts = {
         "name": Path(path).name,
         "bundle": bundle,
         "method": method,
-        "dataset": source.facts.name,
+        **data.run_facts(),
         **split.counts,
         "seed": seed,
         "split_hash": split.hash,
         "git_sha": source_commit(),
-        "paper_crop": pipeline.paper_crop and pipeline.geometry.region_size is not None,
-        "window": source.facts.window,
-        "label_map": target.label_map,
-        "structures": target.structures,
         "parameters": parameters,
         "medssl_version": medssl.__version__,
         "command": command_line(),

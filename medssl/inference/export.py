@@ -46,12 +46,17 @@ def export_bundle(folder: RunFolder, bundle_root: str | Path, predictor: Predict
     _describe_outputs(metadata, pipeline)
     write_text_atomically(target / "configs" / "inference.json", json.dumps(inference, indent=4))
     write_text_atomically(target / "configs" / "metadata.json", json.dumps(metadata, indent=4))
+    copy_card(source, target)
+    save_tensors(network.state_dict(), target / "models" / "model.pt")
+    return target
+
+
+def copy_card(source: Path, target: Path) -> None:
+    """Licence, card and logging of a bundle, as they are."""
     for name in ("LICENSE", "docs/README.md", "configs/logging.conf"):
         if (source / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, target / name)
-    save_tensors(network.state_dict(), target / "models" / "model.pt")
-    return target
 
 
 def _describe_outputs(metadata: dict, pipeline: Pipeline) -> None:

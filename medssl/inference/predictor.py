@@ -1,7 +1,6 @@
 """From a case to its prediction on the scan's own grid: the one path of evaluation, batch prediction and review."""
 
 import copy
-import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from medssl.engine.checkpoint import load_tensors
 from medssl.engine.seeding import seeded
 from medssl.errors import CheckpointError, ConfigError
 from medssl.inference.mc_dropout import MCDropoutInferer, MCStatistics
+from medssl.networks.weights import weights_digest
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,7 @@ class Predictor:
 
     def weights_digest(self) -> str:
         """Names the weights: 16 hex digits that change with any of them."""
-        digest = hashlib.sha256()
-        for name, value in self.network.state_dict().items():
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()[:16]
+        return weights_digest(self.network)
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides the scan."""
@@ -136,9 +132,14 @@ def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
 
 
 def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
-    """The predictor of a trained bundle: a folder with configs/inference.json and models/model.pt, or a run with one.
+    """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, stride, device."""
+    return parse_bundle(bundle, **overrides).get_parsed_content("predictor")
 
-    Overrides replace top-level keys of inference.json (samples, stride, device); those that are None do not.
+
+def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
+    """The inference.json of a trained bundle: a folder with configs/ and models/model.pt, or a run with one.
+
+    Overrides replace top-level keys of it; those that are None do not.
     """
     root = Path(bundle)
     root = root / "bundle" if (root / "bundle" / "configs").is_dir() else root
@@ -150,4 +151,4 @@ def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
     parser = ConfigParser()
     parser.read_config(str(config))
     parser.update({"bundle_root": str(root), **{key: value for key, value in overrides.items() if value is not None}})
-    return parser.get_parsed_content("predictor")
+    return parser

@@ -10,9 +10,8 @@ from torch import nn
 from medssl.data.mixing import MixedDataset
 from medssl.engine.run_folder import RunFolder
 from medssl.files import write_bytes_atomically
-from medssl.networks.lrl import LRL
-
-FILE_NAME = "reconstructions.npz"
+from medssl.networks.lrl import LRL, reconstruction_target
+from medssl.run_files import RECONSTRUCTIONS
 
 
 @torch.no_grad()
@@ -33,12 +32,12 @@ def write_reconstructions(folder: RunFolder, network: nn.Module, dataset: MixedD
             sample = dataset[index]
             image = sample["image"].unsqueeze(0).to(device)
             reconstruction = network(image).reconstruction
-            wanted = torch.nn.functional.adaptive_avg_pool3d(image, reconstruction.shape[2:]).clamp(-1, 1)
+            wanted = reconstruction_target(image, reconstruction)
             middle = wanted.shape[-1] // 2
             inputs.append(wanted[0, 0, ..., middle].float().cpu().numpy())
             painted.append(reconstruction[0, 0, ..., middle].float().cpu().numpy())
             ids.append(str(sample["id"]))
-    target = folder.path / FILE_NAME
+    target = folder.path / RECONSTRUCTIONS
     buffer = io.BytesIO()
     np.savez_compressed(buffer, inputs=np.stack(inputs), reconstructions=np.stack(painted), ids=np.array(ids))
     write_bytes_atomically(target, buffer.getvalue())

@@ -13,6 +13,7 @@ from medssl.errors import ConfigError
 from medssl.inference.evaluation import Evaluation, evaluation_folder, write_rows
 from medssl.inference.predictor import load_predictor
 from medssl.metrics import dice
+from medssl.run_files import SAMPLES
 
 COLUMNS = ("case", "samples", "dice", "pavpu", "ece", "seconds")
 
@@ -34,7 +35,7 @@ def write_sample_curve(run: str | Path, values: Sequence[int], limit: int | None
     evaluation = Evaluation(predictor, cases, evaluation_folder(run))
     next(predictor.running(cases[0], (1,)))  # the first pass sets things up: no part of the time of a sample
     rows = [row for case in cases for row in case_rows(evaluation, case, counts)]
-    path = Path(run) / "samples.csv"
+    path = Path(run) / SAMPLES
     write_rows(path, COLUMNS, rows)
     return path
 

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from medssl.precision import at_least_float32
+
 
 def soft_dice_loss(probs: Tensor, target: Tensor, weight: Tensor | None = None, smooth: float = 1e-5) -> Tensor:
     """One minus the soft Dice of the foreground channels, averaged over batch and classes.
@@ -12,10 +14,9 @@ def soft_dice_loss(probs: Tensor, target: Tensor, weight: Tensor | None = None, 
     each voxel counts.
     """
     dims = tuple(range(2, probs.ndim))
-    # sums over a whole patch need float32 at least
-    dtype = torch.promote_types(probs.dtype, torch.float32)
-    probs, target = probs[:, 1:].to(dtype), target[:, 1:].to(dtype)
-    counts = torch.ones_like(probs[:, :1]) if weight is None else weight.unsqueeze(1).to(dtype)
+    probs = at_least_float32(probs[:, 1:])  # for sums over a whole patch
+    target = target[:, 1:].to(probs.dtype)
+    counts = torch.ones_like(probs[:, :1]) if weight is None else weight.unsqueeze(1).to(probs.dtype)
     overlap = (counts * probs * target).sum(dims)
     size = (counts * (probs + target)).sum(dims)
     return (1 - (2 * overlap + smooth) / (size + smooth)).mean()
@@ -41,7 +42,7 @@ class DiceCE(nn.Module):
 
     def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
         num_classes = logits.shape[1]
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # sums over voxels
+        logits = at_least_float32(logits)
         is_soft = target.shape[1] == num_classes and num_classes > 1
         soft = target if is_soft else one_hot(target, num_classes)
         wanted = target.to(logits.dtype) if is_soft else target.squeeze(1).long()

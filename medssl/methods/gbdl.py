@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from medssl.losses.gaussian import IndependentGaussians, RankOneGaussians
-from medssl.methods.pseudo_labels import PseudoLabels, weights_digest
-from medssl.networks.lrl import LRL
+from medssl.methods.pseudo_labels import PseudoLabels
+from medssl.networks.lrl import LRL, reconstruction_target
+from medssl.networks.weights import weights_digest
 from medssl.uncertainty.maps import entropy_of
 
 
@@ -47,8 +48,7 @@ class LatentLearning(nn.Module):
             terms |= self._latent_terms(output.latent)
             loss = loss + self.kl_weight * terms["kl"]
         if output.reconstruction is not None:
-            wanted = F.adaptive_avg_pool3d(image, output.reconstruction.shape[2:]).clamp(-1, 1)  # jitter leaves [-1, 1]
-            terms["mse"] = F.mse_loss(output.reconstruction, wanted)
+            terms["mse"] = F.mse_loss(output.reconstruction, reconstruction_target(image, output.reconstruction))
             loss = loss + self.mse_weight * terms["mse"]
         if labelled.any():
             found = self.segmentation_loss(output.logits, batch["label"][labelled])

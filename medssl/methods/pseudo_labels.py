@@ -1,6 +1,5 @@
 """Pseudo-labels: the mean of several draws of a frozen teacher."""
 
-import hashlib
 from typing import Protocol
 
 import torch
@@ -26,12 +25,3 @@ class PseudoLabels(nn.Module):
     @torch.no_grad()
     def forward(self, image: Tensor) -> Tensor:
         return self.teacher.pseudo_label_samples(image, self.samples).mean(0)
-
-
-def weights_digest(network: nn.Module) -> str:
-    """16 hex digits that name the weights of `network`."""
-    digest = hashlib.sha256()
-    for name, weight in network.named_parameters():
-        digest.update(name.encode())
-        digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]

@@ -65,11 +65,6 @@ class VectorToSlice(nn.Module):
             return self.grow(small.to(self.grow.weight.dtype), output_size=[*self.size, small.shape[-1]])
 
 
-def at_least_float32(vectors: Tensor) -> Tensor:
-    """Half precision as float32: (v.v)^2 leaves the range of float16 at v.v = 256."""
-    return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-
-
 def bounded(v: Tensor, bound: float | None) -> Tensor:
     """`v` with a squared length of at most `bound`^2 (each entry by tanh), or `v` itself if bound is None.
 

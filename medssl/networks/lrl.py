@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from medssl.losses.gaussian import CovarianceForm, IndependentGaussians, RankOneGaussians
 from medssl.networks.blocks import Decoder, Encoder, at_least_two, initialise
-from medssl.networks.latent import SliceToVector, VectorToSlice, at_least_float32, bounded
+from medssl.networks.latent import SliceToVector, VectorToSlice, bounded
+from medssl.precision import at_least_float32
 
 LatentKind = Literal["slices", "volume", "independent"]
 LRL_WIDTHS = (64, 128, 256, 512, 512)
@@ -77,7 +79,6 @@ class LRL(nn.Module):
             raise ValueError("independent components have no covariance form")
         if not (with_z or with_label_features):
             raise ValueError("the label decoder needs z or the features of its encoder")
-        self.settings: dict[str, Any] = {"c": c, "covariance": covariance, "latent": latent, "v_bound": v_bound}
         self.c, self.covariance, self.latent_kind, self.v_bound = c, covariance, latent, v_bound
         self.with_z, self.with_label_features = with_z, with_label_features
         self.reconstruction_level = reconstruction_level
@@ -116,17 +117,20 @@ class LRL(nn.Module):
         if self.image_decoder is not None and self.painter is not None:
             features = image_features[self.reconstruction_level :]
             reconstruction = torch.tanh(self.painter(self.image_decoder(z_map, features)))
-        label_features = self.label_features(x[wanted], [features[wanted] for features in image_features])
+        label_features = self.label_features(x, image_features, wanted)
         return LRLOutput(self.label_logits(label_features, z_map[wanted]), latent, reconstruction)
 
-    def label_features(self, x: Tensor, image_features: list[Tensor]) -> list[Tensor]:
-        """Encoder 2's features, or encoder X's where the two are one."""
-        return image_features if self.label_encoder is self.image_encoder else self.label_encoder(x)
+    def label_features(self, x: Tensor, image_features: list[Tensor], wanted: Tensor | slice) -> list[Tensor]:
+        """Encoder 2's features of the wanted patches, or encoder X's where the two are one."""
+        if self.label_encoder is self.image_encoder:
+            return [features[wanted] for features in image_features]
+        return self.label_encoder(x[wanted])
 
     def latent_of(self, bottom: Tensor) -> RankOneGaussians | IndependentGaussians:
         """The posterior Q(Z | X) of every slice, or of the mean slice for "volume", from encoder X's coarsest map."""
         if self.latent_kind == "volume":
             bottom = bottom.mean(-1, keepdim=True)
+        # (v.v)^2 leaves the range of float16 at v.v = 256
         mean, v = at_least_float32(self.to_mean(bottom)), bounded(at_least_float32(self.to_v(bottom)), self.v_bound)
         if self.latent_kind == "independent":
             return IndependentGaussians(mean, v.square() + self.c)
@@ -150,7 +154,8 @@ class LRL(nn.Module):
             probs = torch.softmax(self.label_logits(self.label_encoder(at_least_two(x)), None), dim=1)[: len(x)]
             return probs.expand(samples, *probs.shape)
         image_features = self.image_encoder(at_least_two(x))
-        label_features = [features[: len(x)] for features in self.label_features(at_least_two(x), image_features)]
+        every = self.label_features(at_least_two(x), image_features, slice(None))
+        label_features = [features[: len(x)] for features in every]
         latent = self.latent_of(image_features[-1][: len(x)])
         groups = torch.arange(samples).tensor_split(max(1, -(-samples * len(x) // DECODED_AT_ONCE)))
         draws = [self._decoded_draws(latent, label_features, len(group)) for group in groups if len(group)]
@@ -167,11 +172,16 @@ class LRL(nn.Module):
 
     def get_extra_state(self) -> dict[str, Any]:
         """What the weights do not show, so that a checkpoint knows which latent it belongs to."""
-        return self.settings
+        return {"c": self.c, "covariance": self.covariance, "latent": self.latent_kind, "v_bound": self.v_bound}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        if state != self.settings:
-            raise ValueError(f"LRL was trained with {state}, here it has {self.settings}")
+        if state != self.get_extra_state():
+            raise ValueError(f"LRL was trained with {state}, here it has {self.get_extra_state()}")
+
+
+def reconstruction_target(x: Tensor, reconstruction: Tensor) -> Tensor:
+    """What a reconstruction is compared with: the patch at its resolution, in tanh's range, which jitter leaves."""
+    return F.adaptive_avg_pool3d(x, tuple(reconstruction.shape[2:])).clamp(-1, 1)  # type: ignore[arg-type]
 
 
 def _coarsest(patch_size: Sequence[int], levels: int) -> tuple[int, int]:

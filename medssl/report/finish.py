@@ -4,8 +4,8 @@ from medssl.engine.checkpoint import CheckpointStore
 from medssl.engine.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker
 from medssl.report.figures.files import write_figures
-from medssl.report.runs import load_run
-from medssl.report.tables import SummaryRow, summarise
+from medssl.report.runs import Run, load_run
+from medssl.report.tables import summarise
 
 
 def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
@@ -17,15 +17,14 @@ def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
     if checkpoints:
         folder.update(checkpoint=str(checkpoints[-1].relative_to(folder.path)))
         tracker.set_tags({"checkpoint": checkpoints[-1]})
-    if (evaluation / "per_case.csv").is_file():
-        tracker.log_artifact(evaluation / "per_case.csv", "evaluation")
-        tracker.log_metrics([(0, _test_metrics(summarise(load_run(folder.path).per_case)))])
+    run = load_run(folder.path)
+    if run.per_case:
+        tracker.log_artifact(evaluation / run.table, "evaluation")
+        tracker.log_metrics([(0, _test_metrics(run))])
         for figure in write_figures(folder.path):
             tracker.log_artifact(figure, "figures")
     tracker.log_artifact(folder.path / "split.json")
-    tracker.finish()
-    folder.update(tracking_uri=getattr(tracker, "tracking_uri", None), mlflow_run_id=tracker.run_id)
-    folder.finish()
+    _close(folder, tracker, "finished")
 
 
 def finish_stage(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
@@ -33,16 +32,21 @@ def finish_stage(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
 
     A run that was finished as a whole stays so.
     """
+    if folder.is_writer:
+        _close(folder, tracker, "finished" if "checkpoint" in folder.facts() else "first stage finished")
+
+
+def _close(folder: RunFolder, tracker: MlflowTracker | NoTracker, status: str) -> None:
     tracker.finish()
-    folder.update(tracking_uri=getattr(tracker, "tracking_uri", None), mlflow_run_id=tracker.run_id)
-    folder.finish("finished" if "checkpoint" in folder.facts() else "first stage finished")
+    folder.update(tracking_uri=tracker.tracking_uri, mlflow_run_id=tracker.run_id)
+    folder.finish(status)
 
 
-def _test_metrics(rows: list[SummaryRow]) -> dict[str, float]:
-    """`test_dice_kidney` and the like from the summary's rows."""
-    metrics: dict[str, float] = {}
-    for row in rows:
+def _test_metrics(run: Run) -> dict[str, float]:
+    """`test_dice_kidney`, `test_error` and the like."""
+    metrics = {f"test_{name}": value for name, value in run.measured.items() if isinstance(value, float)}
+    for row in summarise(run.per_case):
         for name, stat in row.stats.items():
             if stat.n:
-                metrics[f"test_{name}_{row.structure.replace(' ', '_')}"] = stat.mean
+                metrics[f"test_{name}_{row.structure.replace(' ', '_')}".rstrip("_")] = stat.mean
     return metrics

@@ -43,34 +43,52 @@ def write_report(run_folder: str | Path) -> Path:
     """Writes report.html into the run folder, whole or not at all, and returns its path. Raises DataError."""
     run = load_run(run_folder)
     path = run.folder / "report.html"
-    write_text_atomically(path, render(REPORT, **_report_content(run)))
+    if run.is_classification:
+        from natural_image_ext.report import PICTURES_REPORT, pictures_content  # noqa: PLC0415  (an extra)
+
+        page = render(PICTURES_REPORT, **shared_content(run), **pictures_content(run))
+    else:
+        page = render(REPORT, **shared_content(run), **_report_content(run))
+    write_text_atomically(path, page)
     return path
 
 
-def _report_content(run: Run) -> dict[str, Any]:
-    """What the report template asks for."""
+def shared_content(run: Run) -> dict[str, Any]:
+    """What the page of every run shows: what it is, how it was trained and made."""
     facts = run.facts
+    title = f"{facts['dataset']}, {facts['method']}, {facts['labelled']} labelled, seed {facts['seed']}"
+    return {
+        "title": title,
+        "head": {
+            "name": facts["name"],
+            "title": title,
+            "status": run.status,
+            "facts": _status_facts(run),
+            "notices": _notices(run),
+        },
+        "curves": picture(training_curves, run) if run.history else None,
+        "training": _training_text(run),
+        "made": {
+            "command": command_without_paths(str(facts.get("command", "")), run.folder),
+            "facts": _making(run),
+            "settings": [(_plain_name(key), _value_text(value, run)) for key, value in run.settings.items()],
+            "config": [(key, _value_text(value, run)) for key, value in sorted((facts.get("config") or {}).items())],
+        },
+    }
+
+
+def _report_content(run: Run) -> dict[str, Any]:
+    """What the report template asks for besides."""
     summary = summarise(run.per_case)
     overall = summary[-1] if summary else None
     return {
-        "name": facts["name"],
-        "title": f"{facts['dataset']}, {facts['method']}, {facts['labelled']} labelled, seed {facts['seed']}",
-        "status": run.status,
-        "status_facts": _status_facts(run),
-        "notices": _notices(run),
         "tiles": _tiles(overall),
         "accuracy": accuracy_grid(summary) if summary else None,
         "strip": picture(dice_strip, run.per_case) if summary else None,
         "cases": _telling_cases(run),
         **_uncertainty(run, overall),
-        "curves": picture(training_curves, run) if run.history else None,
-        "training": _training_text(run),
         **{name: picture(draw) if draw else None for name, draw in thesis_figures(run).items()},
         "every_case": every_case_grid(run.per_case) if run.per_case else None,
-        "command": command_without_paths(str(facts.get("command", "")), run.folder),
-        "facts": _making(run),
-        "settings": [(_plain_name(key), _value_text(value, run)) for key, value in run.settings.items()],
-        "config": [(key, _value_text(value, run)) for key, value in sorted((facts.get("config") or {}).items())],
     }
 
 
@@ -83,7 +101,7 @@ def _status_facts(run: Run) -> list[str]:
     if started and finished and (started.tzinfo is None) == (finished.tzinfo is None):
         when += f", took {_duration((finished - started).total_seconds())}"
     size = f"{facts['parameters']:,} parameters" if isinstance(facts.get("parameters"), int) else ""
-    return [part for part in (when, f"{counts} cases", size) if part]
+    return [part for part in (when, f"{counts} {'pictures' if run.is_classification else 'cases'}", size) if part]
 
 
 def _notices(run: Run) -> list[str]:

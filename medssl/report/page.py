@@ -104,16 +104,45 @@ PARTS = """
 {% endfor %}</dl>
 {% endmacro %}
 
+{% macro head(run, tiles) %}
+<header>
+<p class="eyebrow">medssl report · {{ run.name }}</p>
+<h1>{{ run.title }}</h1>
+<p class="status"><b class="{{ run.status }}">{{ run.status|capitalize }}</b> · {{ run.facts|join(" · ") }}</p>
+{% for notice in run.notices %}<p class="notice">{{ notice }}</p>
+{% endfor %}</header>
+{% if tiles %}
+<dl class="tiles">
+{% for tile in tiles %}<div><dt>{{ tile.title }}</dt><dd>{{ tile.text }} <small>{{ tile.small }}</small></dd></div>
+{% endfor %}</dl>
+{% endif %}
+{% endmacro %}
+
+{% macro made(run) %}
+<section>
+<h2>How it was made</h2>
+{% if run.command %}<pre>{{ run.command }}</pre>{% endif %}
+<div class="pair">
+{{ facts(run.facts) }}
+{{ facts(run.settings) }}
+</div>
+{% if run.config %}
+<details><summary>Configuration</summary>{{ facts(run.config, "config") }}</details>
+{% endif %}
+</section>
+{% endmacro %}
+
 {% macro grid(table) %}
 <div class="scroll"><table>
 <thead><tr>
 {% for column in table.columns %}<th class="{{ column.kind }}">{{ column.title }}</th>
 {% endfor %}</tr></thead>
 <tbody>
-{% for row in table.rows %}<tr{% if row.overall %} class="overall"{% endif %}>
+{% for row in table.rows %}<tr{% if row.overall %} class="overall"{% elif row.first %} class="first"{% endif %}>
 {% for cell in row.cells %}<td class="{{ table.columns[loop.index0].kind }}">
 {%- if cell.bar is not none %}<span class="bar"><i style="width: {{ cell.bar }}%"></i></span>{% endif %}
-{{- cell.text }}{% if cell.small %} <small>{{ cell.small }}</small>{% endif %}</td>
+{%- if cell.strong %}<b>{{ cell.text }}</b>{% else %}{{ cell.text }}{% endif %}
+{%- if cell.small %} <small>{{ cell.small }}</small>{% endif %}</td>
 {% endfor %}</tr>
 {% endfor %}</tbody>
 </table></div>

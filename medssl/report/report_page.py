@@ -3,17 +3,7 @@
 REPORT = """{% extends "base" %}
 {% import "parts" as parts %}
 {% block content %}
-<header>
-<p class="eyebrow">medssl report · {{ name }}</p>
-<h1>{{ title }}</h1>
-<p class="status"><b class="{{ status }}">{{ status|capitalize }}</b> · {{ status_facts|join(" · ") }}</p>
-{% for notice in notices %}<p class="notice">{{ notice }}</p>
-{% endfor %}</header>
-{% if tiles %}
-<dl class="tiles">
-{% for tile in tiles %}<div><dt>{{ tile.title }}</dt><dd>{{ tile.text }} <small>{{ tile.small }}</small></dd></div>
-{% endfor %}</dl>
-{% endif %}
+{{ parts.head(head, tiles) }}
 
 <section>
 <h2>Accuracy</h2>
@@ -89,16 +79,6 @@ a variance that grow while the KL stays flat. Pseudo-labels are compared with la
 </section>
 {% endif %}
 
-<section>
-<h2>How it was made</h2>
-{% if command %}<pre>{{ command }}</pre>{% endif %}
-<div class="pair">
-{{ parts.facts(facts) }}
-{{ parts.facts(settings) }}
-</div>
-{% if config %}
-<details><summary>Configuration</summary>{{ parts.facts(config, "config") }}</details>
-{% endif %}
-</section>
+{{ parts.made(made) }}
 {% endblock %}
 """

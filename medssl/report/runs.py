@@ -3,22 +3,28 @@
 import csv
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from medssl.errors import DataError
 
 NEEDED_FACTS = ("name", "method", "dataset", "labelled", "seed", "status")
-TEXT_COLUMNS = ("case", "structure", "empty")
+TEXT_COLUMNS = ("case", "structure", "empty", "label", "predicted")
 NEEDED_COLUMNS = ("case", "structure", "dice")
+NEEDED_OF_PICTURES = ("sample", "label", "predicted", "uncertainty_nats", "error")
 
 PerCaseRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder. Every part but `facts` (run.json) is empty where its file is not there (yet)."""
+    """One run folder. Every part but `facts` (run.json) is empty where its file is not there (yet).
+
+    per_case: the rows of per_case.csv; of a classification those of per_sample.csv, each picture a case of one nameless
+    structure. measured: what was measured of all pictures together (metrics.json).
+    """
 
     folder: Path
     facts: dict[str, Any]
@@ -26,6 +32,21 @@ class Run:
     history: list[dict[str, Any]]
     per_case: list[PerCaseRow]
     settings: dict[str, Any]
+    measured: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_classification(self) -> bool:
+        return self.facts.get("task") == "classification"
+
+    @property
+    def table(self) -> str:
+        """The file of `per_case` in evaluation/."""
+        return "per_sample.csv" if self.is_classification else "per_case.csv"
+
+    @property
+    def main_metric(self) -> str:
+        """The metric that runs are compared by."""
+        return "error" if self.is_classification else "dice"
 
     @property
     def status(self) -> str:
@@ -76,13 +97,15 @@ def load_run(path: str | Path) -> Run:
     if missing:
         raise DataError(f"{facts_file}: {', '.join(missing)} missing. Was it written by another program?")
     evaluation = folder / "evaluation"
+    is_classification = facts.get("task") == "classification"
     return Run(
         folder=folder,
         facts=facts,
         split=_read_object(folder / "split.json"),
         history=_read_history(folder / "history.jsonl"),
-        per_case=_read_per_case(evaluation / "per_case.csv"),
+        per_case=_read_pictures(evaluation) if is_classification else _read_per_case(evaluation / "per_case.csv"),
         settings=_read_object(evaluation / "settings.json"),
+        measured=_read_object(evaluation / "metrics.json"),
     )
 
 
@@ -117,14 +140,26 @@ def _read_history(file: Path) -> list[dict[str, Any]]:
 
 def _read_per_case(file: Path) -> list[PerCaseRow]:
     """The rows of per_case.csv."""
+    return [_typed_row(row, where) for row, where in _rows(file, NEEDED_COLUMNS)]
+
+
+def _read_pictures(evaluation: Path) -> list[PerCaseRow]:
+    """The rows of per_sample.csv."""
+    rows = _rows(evaluation / "per_sample.csv", NEEDED_OF_PICTURES)
+    return [_typed_row({"case": row.pop("sample"), "structure": "", **row}, where) for row, where in rows]
+
+
+def _rows(file: Path, needed: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The rows of a CSV file as text, each with where it stands; none where there is no file."""
     if not file.is_file():
-        return []
+        return
     with file.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
-        missing = [column for column in NEEDED_COLUMNS if column not in (reader.fieldnames or ())]
+        missing = [column for column in needed if column not in (reader.fieldnames or ())]
         if missing:
             raise DataError(f"{file}: column {', '.join(missing)} missing, found {reader.fieldnames}. Evaluate again.")
-        return [_typed_row(row, f"{file}, line {reader.line_num}") for row in reader]
+        for row in reader:
+            yield row, f"{file}, line {reader.line_num}"
 
 
 def _typed_row(row: dict[str, Any], where: str) -> PerCaseRow:

@@ -13,7 +13,8 @@ from medssl.report.runs import PerCaseRow, Run
 
 STRUCTURE_METRICS = ("dice", "jaccard", "hd95_mm", "asd_mm", "assd_mm")
 CASE_METRICS = ("pavpu", "uce", "ece", "mean_entropy_bits")
-METRICS = STRUCTURE_METRICS + CASE_METRICS
+PICTURE_METRICS = ("error", "top5_error", "uncertainty_nats")
+METRICS = STRUCTURE_METRICS + CASE_METRICS + PICTURE_METRICS
 TITLES = {
     "dice": "Dice",
     "jaccard": "Jaccard",
@@ -24,6 +25,9 @@ TITLES = {
     "uce": "UCE",
     "ece": "ECE",
     "mean_entropy_bits": "Entropy (bits)",
+    "error": "Error",
+    "top5_error": "Top-5 error",
+    "uncertainty_nats": "Entropy (nats)",
 }
 COMPARISON_TITLES = {  # as in the thesis: what is better, and its name for HD95
     "dice": "Dice ↑",
@@ -35,6 +39,9 @@ COMPARISON_TITLES = {  # as in the thesis: what is better, and its name for HD95
     "uce": "UCE ↓",
     "ece": "ECE ↓",
     "mean_entropy_bits": "Entropy (bits)",
+    "error": "Error ↓",
+    "top5_error": "Top-5 error ↓",
+    "uncertainty_nats": "Entropy (nats)",
 }
 DECIMALS = {"hd95_mm": 2, "asd_mm": 2, "assd_mm": 2, "uce": 4, "ece": 4, "mean_entropy_bits": 4}
 
@@ -171,8 +178,21 @@ def stat_text(stat: Stat, metric: str) -> str:
     return number_text(stat.mean, metric) + spread
 
 
-def summary_table(rows: Sequence[SummaryRow]) -> Table:
-    """The summary as a table for the terminal, one metric per line so that it fits 80 columns."""
+def summary_table(run: Run) -> Table:
+    """The run's results as a table for the terminal, one metric per line so that it fits 80 columns."""
+    return _pictures_table(run) if run.is_classification else _scans_table(summarise(run.per_case))
+
+
+def _pictures_table(run: Run) -> Table:
+    table = Table("metric", "value", title="Test pictures", title_justify="left")
+    for metric in METRICS:
+        if metric in run.measured:
+            table.add_row(TITLES[metric], f"{run.measured[metric]:.4f}")
+    table.add_row("pictures", str(len(run.per_case)))
+    return table
+
+
+def _scans_table(rows: Sequence[SummaryRow]) -> Table:
     table = Table(title="Mean ± sd over cases", title_justify="left")
     table.add_column("metric")
     for row in rows:
@@ -225,6 +245,7 @@ def _refuse_repeated_seeds(runs: Sequence[Run]) -> None:
 
 def _seed_value(run: Run) -> SeedValue:
     overall = summarise(run.per_case)[-1:]
+    means = {metric: stat.mean for row in overall for metric, stat in row.stats.items()}
     facts = run.facts
     return SeedValue(
         name=str(facts["name"]),
@@ -233,5 +254,5 @@ def _seed_value(run: Run) -> SeedValue:
         status=run.status,
         unlabelled=int(facts.get("unlabelled") or 0),
         missed=sum(row.missed for row in overall),
-        means={metric: stat.mean for row in overall for metric, stat in row.stats.items()},
+        means=means | {metric: run.measured[metric] for metric in METRICS if metric in run.measured},
     )

@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from medssl.precision import at_least_float32
+
 
 def entropy_of(mean_probs: Tensor, dim: int = 1) -> Tensor:
     """Entropy over the classes, in bits: -sum_c p_c log2 p_c, with 0 log 0 = 0.
@@ -12,7 +14,7 @@ def entropy_of(mean_probs: Tensor, dim: int = 1) -> Tensor:
     mean_probs: probabilities summing to 1 over `dim`, by default (B, C, *spatial). Returns the shape without `dim`,
     in [0, log2 C].
     """
-    return torch.special.entr(_at_least_float32(mean_probs)).sum(dim) / math.log(2)
+    return torch.special.entr(at_least_float32(mean_probs)).sum(dim) / math.log(2)
 
 
 def predictive_entropy(probs: Tensor) -> Tensor:
@@ -20,7 +22,7 @@ def predictive_entropy(probs: Tensor) -> Tensor:
 
     probs: (T, B, C, *spatial), T Monte Carlo samples summing to 1 over C. Returns (B, *spatial) in [0, log2 C].
     """
-    return entropy_of(_at_least_float32(probs).mean(0))
+    return entropy_of(at_least_float32(probs).mean(0))
 
 
 def mutual_information(probs: Tensor) -> Tensor:
@@ -46,7 +48,7 @@ class StreamingStatistics:
 
     def update(self, sample_probs: Tensor) -> None:
         """Adds one sample (B, C, *spatial), summing to 1 over C; raises ValueError where its shape is a new one."""
-        sample = _at_least_float32(sample_probs.detach())
+        sample = at_least_float32(sample_probs.detach())  # 20 of them summed in float16 lose the third digit
         if not self.count:
             # A copy, since the sums grow in place.
             self._probs_sum, self._entropy_sum = sample.clone(), entropy_of(sample)
@@ -73,8 +75,3 @@ class StreamingStatistics:
     def mutual_information(self) -> Tensor:
         """Mutual information, (B, *spatial), in bits."""
         return (self.entropy - self._entropy_sum / self.count).clamp_min(0)
-
-
-def _at_least_float32(probs: Tensor) -> Tensor:
-    """Half-precision probabilities as float32: 20 of them summed in float16 lose the third digit."""
-    return probs if probs.dtype in (torch.float32, torch.float64) else probs.float()

@@ -1,6 +1,6 @@
 """Image sets by name: CIFAR-10/100 and STL-10 through torchvision, ImageNet and any other folder of images."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,26 @@ Picture = Path | np.ndarray  # a file, or pixels (H, W, 3) uint8
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures and their classes; a class of -1 stands for none."""
+    """Pictures, their classes (-1 stands for none) and their ids: paths below the set's folder, or part and number."""
 
     pictures: list[Picture] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.pictures)
 
-    def take(self, places: list[int]) -> "Pictures":
-        return Pictures([self.pictures[i] for i in places], [self.labels[i] for i in places])
+    def take(self, places: Sequence[int]) -> "Pictures":
+        parts: Iterable[Any] = ([part[i] for i in places] for part in (self.pictures, self.labels, self.ids))
+        return Pictures(*parts)
+
+    def without_labels(self) -> "Pictures":
+        return Pictures(self.pictures, [-1] * len(self), self.ids)
+
+
+def joined(parts: Sequence[Pictures]) -> Pictures:
+    """The pictures of all parts."""
+    return Pictures(*([one for part in parts for one in getattr(part, name)] for name in ("pictures", "labels", "ids")))
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,21 @@ class ImageSource:
     """A set as it lies on disk: train, test and further unlabelled pictures, names of the classes, side in pixels."""
 
     name: str
+    root: Path
     train: Pictures
     test: Pictures
     unlabelled: Pictures
     classes: tuple[str, ...]
     size: int
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    def run_facts(self) -> dict[str, Any]:
+        """What a run notes of its data."""
+        name = self.root.name if self.name == "folder" else self.name
+        return {"task": "classification", "dataset": name, "classes": list(self.classes), "image_size": self.size}
 
 
 def open_images(
@@ -56,22 +76,28 @@ def open_images(
 
 
 def _cifar(name: str, root: Path, download: bool, size: int | None) -> ImageSource:
-    from torchvision import datasets  # noqa: PLC0415  (an optional extra)
+    from torchvision import datasets  # noqa: PLC0415  (takes seconds, and folders do without)
 
     kind = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
     found = [_fetched(kind, root, download, train=part) for part in (True, False)]
-    train, test = (Pictures(list(part.data), [int(label) for label in part.targets]) for part in found)
-    return ImageSource(name, train, test, Pictures(), tuple(found[0].classes), size or 32)
+    train, test = (_numbered(n, part.data, part.targets) for n, part in zip(("train", "test"), found, strict=True))
+    return ImageSource(name, root, train, test, Pictures(), tuple(found[0].classes), size or 32)
 
 
 def _stl10(name: str, root: Path, download: bool, size: int | None) -> ImageSource:
     from torchvision import datasets  # noqa: PLC0415
 
-    found = [_fetched(datasets.STL10, root, download, split=split) for split in ("train", "test", "unlabeled")]
+    parts = ("train", "test", "unlabeled")
+    found = [_fetched(datasets.STL10, root, download, split=part) for part in parts]
     train, test, unlabelled = (
-        Pictures(list(part.data.transpose(0, 2, 3, 1)), [int(label) for label in part.labels]) for part in found
+        _numbered(name, part.data.transpose(0, 2, 3, 1), part.labels) for name, part in zip(parts, found, strict=True)
     )
-    return ImageSource(name, train, test, unlabelled, tuple(found[0].classes), size or 96)
+    return ImageSource(name, root, train, test, unlabelled, tuple(found[0].classes), size or 96)
+
+
+def _numbered(part: str, pixels: np.ndarray, labels: Iterable[int]) -> Pictures:
+    """Pictures of a set that is one array, (N, H, W, 3)."""
+    return Pictures(list(pixels), [int(label) for label in labels], [f"{part}/{i:05d}" for i in range(len(pixels))])
 
 
 def _folders(name: str, root: Path, download: bool, size: int | None) -> ImageSource:
@@ -83,30 +109,29 @@ def _folders(name: str, root: Path, download: bool, size: int | None) -> ImageSo
     classes = tuple(sorted(p.name for p in training.iterdir() if p.is_dir() and p.name not in special))
     if len(classes) < 2:
         raise DataError(f"{training}: {len(classes)} class folders, expected at least 2, one for each class.")
-    train = _class_folders(training, classes)
-    test = Pictures() if testing is None else _class_folders(testing, classes)
-    loose = _pictures_in(root / "unlabelled") if (root / "unlabelled").is_dir() else []
-    return ImageSource(name, train, test, Pictures(loose, [-1] * len(loose)), classes, size or _default_size(name))
+    train = _class_folders(training, classes, root)
+    test = Pictures() if testing is None else _class_folders(testing, classes, root)
+    loose = pictures_in(root / "unlabelled", -1, root)
+    return ImageSource(name, root, train, test, loose, classes, size or _default_size(name))
 
 
 def _default_size(name: str) -> int:
     return 224 if name == "imagenet" else 32
 
 
-def _class_folders(root: Path, classes: tuple[str, ...]) -> Pictures:
-    pictures: list[Picture] = []
-    labels = []
-    for number, name in enumerate(classes):
-        found = _pictures_in(root / name) if (root / name).is_dir() else []
-        if not found:
-            raise DataError(f"{root / name}: no picture, expected at least one of class '{name}'.")
-        pictures += found
-        labels += [number] * len(found)
-    return Pictures(pictures, labels)
+def _class_folders(folder: Path, classes: tuple[str, ...], root: Path) -> Pictures:
+    found = [pictures_in(folder / name, number, root) for number, name in enumerate(classes)]
+    for name, pictures in zip(classes, found, strict=True):
+        if not len(pictures):
+            raise DataError(f"{folder / name}: no picture, expected at least one of class '{name}'.")
+    return joined(found)
 
 
-def _pictures_in(folder: Path) -> list[Picture]:
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+def pictures_in(folder: Path, label: int, root: Path) -> Pictures:
+    """All pictures below `folder`, in the order of their paths; none where there is no such folder."""
+    found: list[Picture] = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    ids = [path.relative_to(root).as_posix() for path in found if isinstance(path, Path)]
+    return Pictures(found, [label] * len(found), ids)
 
 
 def _fetched(kind: Callable[..., Any], root: Path, download: bool, **part: Any) -> Any:

@@ -1,34 +1,62 @@
-"""Labelled, unlabelled, validation and test pictures: balanced over the classes and drawn once from a seed."""
+"""Labelled, unlabelled, validation and test pictures: balanced over the classes, drawn once, written with a hash."""
 
 import hashlib
 import json
 import random
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from medssl.errors import ConfigError
-from natural_image_ext.data.sources import ImageSource, Pictures
+from medssl.data.cases import ROLES, require_same_split
+from medssl.errors import ConfigError, DataError
+from medssl.files import write_text_atomically
+from natural_image_ext.data.sources import ImageSource, Pictures, joined, open_images
+
+CHOSEN = ("labelled", "validation", "test")  # all other training pictures are unlabelled
 
 
 @dataclass(frozen=True)
 class ImageSplit:
-    """Pictures of every role; `hash` names this very choice."""
+    """Pictures of every role, and where they came from; `hash` names this very choice from these very pictures."""
 
     labelled: Pictures
     unlabelled: Pictures
     validation: Pictures
     test: Pictures
-    hash: str
+    origin: dict[str, Any]
+
+    def role(self, name: str) -> Pictures:
+        """The pictures of a role: labelled, unlabelled, validation or test."""
+        if name not in ROLES:
+            raise ConfigError(f"role '{name}' is unknown. Known: {', '.join(ROLES)}.")
+        return getattr(self, name)
 
     @property
     def counts(self) -> dict[str, int]:
-        return {name: len(getattr(self, name)) for name in ("labelled", "unlabelled", "validation", "test")}
+        return {name: len(self.role(name)) for name in ROLES}
+
+    @property
+    def hash(self) -> str:
+        """First 16 hex digits of the SHA-256 over the ids of every role."""
+        ids = [self.origin["dataset"], *(self.role(name).ids for name in ROLES)]
+        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
+
+    def write(self, path: str | Path) -> None:
+        """Write the choice as JSON; ConfigError if the file holds another one (a run must not change its pictures)."""
+        if Path(path).is_file():
+            require_same_split(path, _content(path)["hash"], self.hash)
+            return
+        chosen = {name: self.role(name).ids for name in CHOSEN}
+        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, **chosen}
+        write_text_atomically(path, json.dumps(content, indent=1))
 
 
 def split_images(
     source: ImageSource,
     labelled: int,
-    validation: int | float = 0.1,
+    validation: int | float = 0,
     test: int | float = 0.2,
     seed: int = 0,
     split_seed: int = 0,
@@ -43,14 +71,10 @@ def split_images(
     classes = len(source.classes)
     if labelled < classes or labelled % classes:
         raise ConfigError(f"labelled {labelled}: expected a multiple of the {classes} classes.")
+    if min(validation, test) < 0:
+        raise ConfigError(f"validation {validation}, test {test}: a number of pictures cannot be negative.")
     by_class = _places_by_class(source.train.labels, classes)
-    test_places: list[int] = []
-    if not len(source.test):
-        for places in by_class.values():
-            random.Random(split_seed).shuffle(places)  # noqa: S311  (a split, no secret)
-            number = round(test * len(places)) if test < 1 else int(test) // classes
-            test_places += places[:number]
-            del places[:number]
+    test_places = [] if len(source.test) else _take_test(by_class, test, split_seed)
     chosen: list[int] = []
     for name, places in zip(source.classes, by_class.values(), strict=True):
         if len(places) < labelled // classes:
@@ -63,13 +87,50 @@ def split_images(
     kept = [place for place in chosen if place not in held]
     if not kept:
         raise ConfigError(f"validation {validation}: no labelled picture is left to learn from. Ask for fewer.")
-    rest = [place for places in by_class.values() for place in places if place not in held]
-    unlabelled = source.train.take(sorted(rest))
-    unlabelled = Pictures(unlabelled.pictures + source.unlabelled.pictures, [-1] * (len(rest) + len(source.unlabelled)))
-    testing = source.test if len(source.test) else source.train.take(sorted(test_places))
-    roles = [sorted(kept), sorted(rest), sorted(held), sorted(test_places)]
-    digest = hashlib.sha256(json.dumps([source.name, len(source.train), roles]).encode()).hexdigest()[:16]
-    return ImageSplit(source.train.take(sorted(kept)), unlabelled, source.train.take(sorted(held)), testing, digest)
+    origin = {"dataset": source.name, "dataset_dir": str(source.root), "size": source.size}
+    return _assembled(source, origin, kept, sorted(held), sorted(test_places))
+
+
+def read_image_split(path: str | Path) -> ImageSplit:
+    """The split stored at `path`, its set opened again; DataError if the set's pictures are not those of then."""
+    content = _content(path)
+    origin = content["origin"]
+    source = open_images(origin["dataset"], origin["dataset_dir"], size=origin["size"])
+    places = {picture: place for place, picture in enumerate(source.train.ids)}
+    drawn = {**content, "test": []} if len(source.test) else content  # from the training pictures
+    try:
+        split = _assembled(source, origin, *([places[i] for i in drawn[name]] for name in CHOSEN))
+    except KeyError as error:
+        raise DataError(f"{path}: picture {error} is not in {source.root} any more. Restore it.") from None
+    if split.hash != content["hash"]:
+        raise DataError(
+            f"{path}: the pictures in {source.root} are not those of split {content['hash']}. Restore them."
+        )
+    return split
+
+
+def _content(path: str | Path) -> dict[str, Any]:
+    """The content of a split file."""
+    try:
+        content = json.loads(Path(path).read_text())
+        if not {"hash", "origin", *CHOSEN} <= content.keys():
+            raise ValueError("parts are missing")
+    except (OSError, AttributeError, ValueError) as error:
+        raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
+    return content
+
+
+def _assembled(
+    source: ImageSource, origin: dict[str, Any], kept: Sequence[int], held: Sequence[int], test: Sequence[int]
+) -> ImageSplit:
+    """The split of `source` with these places of its training pictures as labelled, validation and test ones."""
+    away = {*held, *test}
+    rest = [place for place in range(len(source.train)) if place not in away]
+    unlabelled = joined([source.train.take(rest), source.unlabelled]).without_labels()
+    testing = source.test if len(source.test) else source.train.take(sorted(test))
+    return ImageSplit(
+        source.train.take(sorted(kept)), unlabelled, source.train.take(sorted(held)), testing, origin=origin
+    )
 
 
 def _places_by_class(labels: list[int], classes: int) -> dict[int, list[int]]:
@@ -77,6 +138,17 @@ def _places_by_class(labels: list[int], classes: int) -> dict[int, list[int]]:
     for place, label in enumerate(labels):
         found[label].append(place)
     return {label: found[label] for label in range(classes)}
+
+
+def _take_test(by_class: dict[int, list[int]], test: int | float, split_seed: int) -> list[int]:
+    """Places of test pictures, taken out of `by_class`, equally many or the same share of each class."""
+    taken: list[int] = []
+    for places in by_class.values():
+        random.Random(split_seed).shuffle(places)  # noqa: S311  (a split, no secret)
+        number = round(test * len(places)) if test < 1 else int(test) // len(by_class)
+        taken += places[:number]
+        del places[:number]
+    return taken
 
 
 def _balanced_part(chosen: list[int], labels: list[int], validation: int | float, labelled: int) -> set[int]:

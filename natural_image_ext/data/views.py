@@ -1,6 +1,6 @@
 """From pictures to batches: weak and strong views with torchvision, drawn by seed, so that runs resume exactly."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from torchvision.transforms import v2
 
 from medssl.data.mixing import UNLABELLED_SEED, TwoStreams
-from medssl.data.sampling import Draw, EpochSampler, share_of_process
+from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
 from medssl.errors import ConfigError, DataError
+from medssl.flags import flag
 from natural_image_ext.data.sources import Picture, Pictures
 from natural_image_ext.data.splits import ImageSplit
 
@@ -23,10 +24,11 @@ MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of CIFAR; clos
 
 @dataclass(frozen=True)
 class Views:
-    """The augmentations: each maps (3, H, W) uint8 to a normalised (3, size, size).
+    """The augmentations, of (3, H, W) uint8 to (3, size, size).
 
-    weak: flip and shifted crop. strong: RandAugment and cutout, then the weak one; with two_weak a second weak view.
-    plain: no chance in it.
+    sized: the square in the middle, uint8 still. Of that weak and strong make normalised views: weak by flip and
+    shifted crop, strong by RandAugment and cutout and then as weak does; with two_weak it is a second weak view.
+    plain: sized and normalised, no chance in it.
     """
 
     size: int
@@ -34,21 +36,21 @@ class Views:
     magnitude: int = 10
     two_weak: bool = False
 
+    def sized(self) -> v2.Compose:
+        return v2.Compose([v2.Resize(self.size, antialias=True), v2.CenterCrop(self.size)])
+
     def plain(self) -> v2.Compose:
-        return v2.Compose([*self._resized(), *_normalised()])
+        return v2.Compose([self.sized(), *_normalised()])
 
     def weak(self) -> v2.Compose:
-        return v2.Compose([*self._resized(), *self._shifted(), *_normalised()])
+        return v2.Compose([*self._shifted(), *_normalised()])
 
     def strong(self) -> v2.Compose:
         if self.two_weak:
             return self.weak()
         cutout = v2.RandomErasing(p=1.0, scale=(1e-4, 0.25), ratio=(1.0, 1.0), value=127)
         randomised = [v2.RandAugment(self.operations, self.magnitude, fill=127), cutout]
-        return v2.Compose([*self._resized(), *randomised, *self._shifted(), *_normalised()])
-
-    def _resized(self) -> list[v2.Transform]:
-        return [v2.Resize(self.size, antialias=True), v2.CenterCrop(self.size)]
+        return v2.Compose([*randomised, *self._shifted(), *_normalised()])
 
     def _shifted(self) -> list[v2.Transform]:
         crop = v2.RandomCrop(self.size, padding=max(1, self.size // 8), padding_mode="reflect")
@@ -73,7 +75,7 @@ def read_picture(picture: Picture) -> Tensor:
 
 
 class LabelledPictures(Dataset):
-    """Single pictures with their label and place: for evaluation."""
+    """Single pictures with their label: for evaluation."""
 
     def __init__(self, pictures: Pictures, transform: Callable[[Tensor], Tensor]) -> None:
         self.pictures, self.transform = pictures, transform
@@ -83,7 +85,7 @@ class LabelledPictures(Dataset):
 
     def __getitem__(self, place: int) -> dict[str, Any]:
         image = self.transform(read_picture(self.pictures.pictures[place]))
-        return {"image": image, "label": self.pictures.labels[place], "index": place}
+        return {"image": image, "label": self.pictures.labels[place]}
 
 
 @dataclass(frozen=True)
@@ -104,37 +106,63 @@ class StepSampler(TwoStreams, Sampler[StepDraws]):
         return (StepDraws(labelled, unlabelled) for labelled, unlabelled in self.batches())
 
 
-class SemiSupervisedPictures(Dataset):
-    """Whole batches: `image`, `label` of labelled pictures; `weak`, `strong`, `index` of unlabelled ones."""
+class SizedPictures:
+    """Pictures by their place as (3, size, size) uint8; with `keep` each is read once and stays in memory."""
 
-    def __init__(self, split: ImageSplit, views: Views) -> None:
-        self.split, self.weak, self.strong = split, views.weak(), views.strong()
+    def __init__(self, pictures: Pictures, views: Views, keep: bool) -> None:
+        self.pictures, self.sized, self.keep = pictures, views.sized(), keep
+        self._kept: dict[int, Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, place: int) -> Tensor:
+        if place in self._kept:
+            return self._kept[place]
+        picture = self.sized(read_picture(self.pictures.pictures[place]))
+        if self.keep:
+            self._kept[place] = picture
+        return picture
+
+
+class SemiSupervisedPictures(Dataset):
+    """Whole batches: `image`, `label`, `id` of labelled pictures; `weak`, `strong`, `index` of unlabelled ones.
+
+    keep: hold pictures in memory once they are read (each worker holds its own).
+    """
+
+    def __init__(self, split: ImageSplit, views: Views, keep: bool | str = False) -> None:
+        keep = flag(keep, "keep_in_memory")
+        self.labels, self.ids = split.labelled.labels, split.labelled.ids
+        self.labelled, self.unlabelled = (
+            SizedPictures(part, views, keep) for part in (split.labelled, split.unlabelled)
+        )
+        self.weak, self.strong = views.weak(), views.strong()
 
     def __getitem__(self, draws: StepDraws) -> dict[str, Any]:
-        labelled, unlabelled = self.split.labelled, self.split.unlabelled
-        return {
-            "image": torch.stack([_seen(labelled, draw, self.weak) for draw in draws.labelled]),
-            "label": torch.tensor([labelled.labels[draw.case] for draw in draws.labelled]),
-            "weak": torch.stack([_seen(unlabelled, draw, self.weak) for draw in draws.unlabelled]),
-            "strong": torch.stack([_seen(unlabelled, _other(draw), self.strong) for draw in draws.unlabelled]),
-            "index": torch.tensor([draw.case for draw in draws.unlabelled]),
-        }
+        other_chance = [Draw(draw.case, draw.seed + 1) for draw in draws.unlabelled]
+        with torch.random.fork_rng(devices=[]):
+            return {
+                "image": _seen(self.labelled, draws.labelled, self.weak),
+                "label": torch.tensor([self.labels[draw.case] for draw in draws.labelled]),
+                "id": [self.ids[draw.case] for draw in draws.labelled],
+                "weak": _seen(self.unlabelled, draws.unlabelled, self.weak),
+                "strong": _seen(self.unlabelled, other_chance, self.strong),
+                "index": torch.tensor([draw.case for draw in draws.unlabelled]),
+            }
 
 
-def _other(draw: Draw) -> Draw:
-    """The same picture with another chance."""
-    return Draw(draw.case, draw.seed + 1)
-
-
-def _seen(pictures: Pictures, draw: Draw, transform: Callable[[Tensor], Tensor]) -> Tensor:
-    """The picture of a draw, augmented by the draw's own chance and nothing else's."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(draw.seed)
-        return transform(read_picture(pictures.pictures[draw.case]))
+def _seen(pictures: SizedPictures, draws: Sequence[Draw], transform: Callable[[Tensor], Tensor]) -> Tensor:
+    """The pictures of the draws, each augmented by its draw's own chance and nothing else's."""
+    views = []
+    for draw in draws:
+        torch.random.default_generator.manual_seed(draw.seed)  # a tenth of the time that torch.manual_seed takes
+        views.append(transform(pictures[draw.case]))
+    return torch.stack(views)
 
 
 def make_picture_loader(
-    split: ImageSplit, views: Views, batch_size: int, ratio: int, steps: int, seed: int = 0, num_workers: int = 0
+    dataset: SemiSupervisedPictures, batch_size: int, ratio: int, steps: int, seed: int = 0, num_workers: int = 0
 ) -> DataLoader:
     """`steps` batches an epoch of `batch_size` labelled and `ratio` times as many unlabelled pictures.
 
@@ -143,13 +171,6 @@ def make_picture_loader(
     if ratio < 1:
         raise ConfigError(f"ratio {ratio}: expected at least one unlabelled picture for each labelled one.")
     own, rank, world_size = share_of_process(batch_size, "batch_size")
-    labelled = EpochSampler(len(split.labelled), own, steps, seed, rank, world_size)
-    unlabelled = EpochSampler(len(split.unlabelled), own * ratio, steps, seed + UNLABELLED_SEED, rank, world_size)
-    return DataLoader(
-        SemiSupervisedPictures(split, views),
-        batch_size=None,
-        sampler=StepSampler(labelled, unlabelled, steps),
-        num_workers=num_workers,
-        persistent_workers=num_workers > 0,
-        pin_memory=torch.cuda.is_available(),
-    )
+    labelled = EpochSampler(len(dataset.labelled), own, steps, seed, rank, world_size)
+    unlabelled = EpochSampler(len(dataset.unlabelled), own * ratio, steps, seed + UNLABELLED_SEED, rank, world_size)
+    return loader_of(dataset, StepSampler(labelled, unlabelled, steps), None, num_workers)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from natural_image_ext.methods.selection import Selection
-from natural_image_ext.methods.step import Classifier, SemiSupervisedStep
+from natural_image_ext.methods.step import AveragedMethod
+from natural_image_ext.networks.classifier import Classifier
 
 
-class MixMatch(SemiSupervisedStep):
+class MixMatch(AveragedMethod):
     """Cross-entropy on mixed labelled images, squared error of the probabilities on mixed unlabelled ones.
 
     `weak` and `strong` are two weak views of the unlabelled images here (`Views.two_weak`). The unlabelled weight grows
@@ -29,7 +29,8 @@ class MixMatch(SemiSupervisedStep):
         warm_up: int = 0,
         ema_decay: float = 0.999,
     ) -> None:
-        super().__init__(network, Selection(num_classes, confidence=0.0), unlabelled_weight, ema_decay)
+        super().__init__(network, ema_decay)
+        self.unlabelled_weight = unlabelled_weight
         self.num_classes, self.temperature, self.mixing, self.warm_up = num_classes, temperature, mixing, warm_up
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
 

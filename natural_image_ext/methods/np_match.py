@@ -6,12 +6,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from medssl.errors import ConfigError
 from natural_image_ext.losses.divergences import gaussian_kl, skew_geometric_js, uncertainty_alpha
 from natural_image_ext.methods.selection import Selected
-from natural_image_ext.methods.step import SemiSupervisedStep, ViewFeatures, entropy_nats, mean_prediction
+from natural_image_ext.methods.step import SemiSupervisedStep, ViewFeatures, entropy_nats
 from natural_image_ext.networks.np_head import NPHead, NPOutput
 
 Divergence = Literal["kl", "js", "dual_js"]
+DIVERGENCES: dict[str, str] = {"kl": "KL", "js": "JS", "dual_js": "dual JS"}
 
 
 class NPMatch(SemiSupervisedStep):
@@ -26,8 +28,8 @@ class NPMatch(SemiSupervisedStep):
         self, *args: Any, divergence: Divergence = "js", divergence_weight: float = 0.01, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        if divergence not in ("kl", "js", "dual_js"):
-            raise ValueError(f"divergence '{divergence}' is unknown: kl, js or dual_js")
+        if divergence not in DIVERGENCES:
+            raise ConfigError(f"divergence '{divergence}' is unknown. Known: {', '.join(DIVERGENCES)}.")
         self.divergence, self.divergence_weight = divergence, divergence_weight
 
     @property
@@ -35,7 +37,7 @@ class NPMatch(SemiSupervisedStep):
         return self.network.head  # type: ignore[return-value]
 
     def predict(self, images: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        probs = mean_prediction(self.head(features).logits)
+        probs = self.head(features).probs
         return probs, entropy_nats(probs)
 
     def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
@@ -59,7 +61,7 @@ class NPMatch(SemiSupervisedStep):
         latents = (context.mean, context.variance, target.mean, target.variance)
         if self.divergence == "kl":
             return gaussian_kl(target.mean, target.variance, context.mean, context.variance)
-        uncertainties = (entropy_nats(mean_prediction(output.logits)) for output in (context, target))
+        uncertainties = (entropy_nats(output.probs) for output in (context, target))
         return skew_geometric_js(*latents, uncertainty_alpha(*uncertainties), dual=self.divergence == "dual_js")
 
 

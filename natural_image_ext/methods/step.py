@@ -1,14 +1,15 @@
 """The step all semi-supervised classification methods share: one pass over labelled, weak and strong views."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from natural_image_ext.methods.selection import Selected, Selection
+from natural_image_ext.networks.classifier import Classifier
 
 
 @dataclass(frozen=True)
@@ -20,32 +21,38 @@ class ViewFeatures:
     strong: Tensor
 
 
-class Classifier(nn.Module):
-    """A backbone with pooled features and a head on them."""
+class AveragedMethod(nn.Module):
+    """A method with a moving average of its network's weights: `average` is evaluated, and in the checkpoint."""
 
-    def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
+    def __init__(self, network: Classifier, ema_decay: float = 0.999) -> None:
         super().__init__()
-        self.backbone, self.head = backbone, head
+        self.network = network
+        self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(ema_decay))
+        self.average.requires_grad_(False)
 
-    def forward(self, images: Tensor) -> Any:
-        return self.head(self.backbone(images))
+    @property
+    def averaged(self) -> Classifier:
+        """The network with averaged weights; its norms and memory banks are those of the live one."""
+        return self.average.module  # type: ignore[return-value]
+
+    def after_step(self) -> None:
+        """Called by the trainer after the optimiser's step."""
+        self.average.update_parameters(self.network)
 
 
-class SemiSupervisedStep(nn.Module):
+class SemiSupervisedStep(AveragedMethod, ABC):
     """Losses of a batch with `image` and `label` (labelled), `weak` and `strong` views and `index` (unlabelled).
 
     The views pass the backbone as one batch, so that they share their batch statistics. `predict` labels the weak
     views, `selection` decides which of them count, `losses` says what is learned from the strong ones: methods differ
-    in these three. The moving average of the weights, `average`, is what is evaluated; the checkpoint holds it too.
+    in these three.
     """
 
     def __init__(
         self, network: Classifier, selection: Selection, unlabelled_weight: float = 1.0, ema_decay: float = 0.999
     ) -> None:
-        super().__init__()
-        self.network, self.selection, self.unlabelled_weight = network, selection, unlabelled_weight
-        self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(ema_decay))
-        self.average.requires_grad_(False)
+        super().__init__(network, ema_decay)
+        self.selection, self.unlabelled_weight = selection, unlabelled_weight
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         images = torch.cat([batch["image"], batch["weak"], batch["strong"]])
@@ -63,20 +70,11 @@ class SemiSupervisedStep(nn.Module):
         probs = torch.softmax(self.network.head(features), dim=-1)
         return probs, entropy_nats(probs)
 
+    @abstractmethod
     def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
         """`labelled` and `unlabelled`; `divergence` where a method has one."""
-        raise NotImplementedError
-
-    def after_step(self) -> None:
-        """Called by the trainer after the optimiser's step."""
-        self.average.update_parameters(self.network)
 
 
 def entropy_nats(probs: Tensor) -> Tensor:
     """Entropy (...) of probabilities (..., C), in nats, as the thesis' thresholds 0.4 and 1.2 mean it."""
     return torch.special.entr(probs).sum(-1)
-
-
-def mean_prediction(logits: Tensor) -> Tensor:
-    """Mean over T of the probabilities of logits (T, N, C)."""
-    return F.softmax(logits, dim=-1).mean(0)

@@ -2,14 +2,17 @@
 
 import copy
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from medssl.errors import ConfigError
 from natural_image_ext.networks.memory_bank import MemoryBank
 
 SLOPE = 0.1  # of leaky ReLU
+Activation = Literal["softmax", "sigmoid"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,13 @@ class NPOutput:
     logits: Tensor
     mean: Tensor
     std: Tensor
+    activation: Activation
+
+    @property
+    def probs(self) -> Tensor:
+        """Mean over T of the probabilities, (N, C): of exclusive classes, or with sigmoid of each class by itself."""
+        each = torch.sigmoid(self.logits) if self.activation == "sigmoid" else F.softmax(self.logits, dim=-1)
+        return each.mean(0)
 
     @property
     def variance(self) -> Tensor:
@@ -42,9 +52,18 @@ class NPHead(nn.Module):
     """
 
     def __init__(
-        self, in_features: int, num_classes: int, hidden: int | None = None, samples: int = 10, bank_size: int = 2560
+        self,
+        in_features: int,
+        num_classes: int,
+        hidden: int | None = None,
+        samples: int = 10,
+        bank_size: int = 2560,
+        activation: Activation = "softmax",
     ) -> None:
         super().__init__()
+        if activation not in ("softmax", "sigmoid"):
+            raise ConfigError(f"activation '{activation}' is unknown. Known: softmax, sigmoid.")
+        self.activation = activation
         hidden = max(1, in_features // 4) if hidden is None else hidden
         self.samples, self.hidden = samples, hidden
         self.latent_path = _two_layers(in_features + num_classes, hidden, last_active=True)
@@ -62,7 +81,7 @@ class NPHead(nn.Module):
         """Predictions for points whose labels are not known."""
         mean, std = self.latent_of(self.latent_bank.mean())
         z = self._draw(mean, std, samples)
-        return NPOutput(self.decode(features, z, self.deterministic_bank.mean()), mean, std)
+        return NPOutput(self.decode(features, z, self.deterministic_bank.mean()), mean, std, self.activation)
 
     def condition(
         self, context: Tensor, context_labels: Tensor, target: Tensor, target_labels: Tensor, samples: int | None = None
@@ -72,7 +91,7 @@ class NPHead(nn.Module):
         heard = self.latent_path(torch.cat([target, target_labels], dim=-1))
         mean, std = self.latent_of(heard.mean(0))
         z = self._draw(mean, std, samples)
-        return ConditionedOutput(self.decode(target, z, spoken.mean(0)), mean, std, spoken, heard)
+        return ConditionedOutput(self.decode(target, z, spoken.mean(0)), mean, std, self.activation, spoken, heard)
 
     def remember(self, context: Tensor, target: Tensor) -> None:
         """Write one step's representations to the banks."""

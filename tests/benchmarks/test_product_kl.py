@@ -1,20 +1,7 @@
 """The benchmark of the product KL runs at a tiny size, and what it says of exactness holds; times are not judged."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "product_kl.py"
-
-
-@pytest.fixture(scope="module")
-def benchmark():
-    spec = importlib.util.spec_from_file_location("product_kl", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_row_names_size_and_deviation_and_the_number_of_threads_comes_back(benchmark):

@@ -2,13 +2,12 @@
 
 import logging
 import sys
-from types import SimpleNamespace
 
 import pytest
 from monai.bundle import ConfigParser
 from torch import nn
 
-from medssl.data import Split, dataset_facts
+from medssl.data import Pipeline, Split, dataset_facts
 from medssl.engine import RunFolder, default_output_dir, explain_errors, open_run
 from medssl.engine.tracking import NoTracker
 from medssl.errors import ConfigError, DataError
@@ -59,10 +58,9 @@ def test_any_other_error_keeps_its_traceback(hook, capsys):
 
 
 def open_at(path, resume: bool = False, cases=CASES) -> RunFolder:
-    source = SimpleNamespace(facts=dataset_facts("phantom"))
-    pipeline = SimpleNamespace(paper_crop=False)
+    pipeline = Pipeline(dataset_facts("phantom"))
     split = Split(cases, {"dataset": "phantom"})
-    return open_run(path, "mcdropout_unet3d", "supervised", source, split, pipeline, nn.Linear(3, 2), 5, resume)
+    return open_run(path, "mcdropout_unet3d", "supervised", pipeline, split, nn.Linear(3, 2), 5, resume)
 
 
 def test_opened_run_has_its_facts_and_split(tmp_path):

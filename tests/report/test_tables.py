@@ -68,7 +68,7 @@ def test_worst_case_comes_first_and_one_without_dice_last():
 
 def test_terminal_table_shows_missed_cases_and_the_smaller_n(finished_run):
     console = Console(file=io.StringIO(), width=80)
-    console.print(summary_table(summarise(load_run(finished_run).per_case)))
+    console.print(summary_table(load_run(finished_run)))
     text = console.file.getvalue()
 
     assert "0.600 ± 0.408" in text

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from medssl.errors import ConfigError
 from medssl.report.comparison.coefficients import Curve, coefficient_curves, named_by_coefficients
 from medssl.report.comparison.differences import Difference, differences, metric_named
 from medssl.report.runs import load_run
@@ -33,9 +34,13 @@ class Comparison:
 def compare(run_folders: Sequence[str | Path], against: Sequence[str] = (), metrics: Sequence[str] = ()) -> Comparison:
     """The runs compared, and every method with each method named in `against`: in Dice, then in `metrics` ('hd95').
 
-    Runs of a method that differ in coefficients of its losses are told apart by its name (named_by_coefficients).
-    Raises DataError for a folder that is no run or a seed that comes twice, ConfigError for unknown names.
+    Classifications are compared in their error instead of Dice. Runs of a method that differ in coefficients of its
+    losses are told apart by its name (named_by_coefficients). Raises DataError for a folder that is no run or a seed
+    that comes twice, ConfigError for unknown names and for runs of both kinds.
     """
     runs = named_by_coefficients([load_run(folder) for folder in run_folders])
-    wanted = list(dict.fromkeys(["dice", *(metric_named(name) for name in metrics)]))
+    main = sorted({run.main_metric for run in runs})
+    if len(main) > 1:
+        raise ConfigError("some runs segment, others classify: compare each kind by itself.")
+    wanted = list(dict.fromkeys([*main, *(metric_named(name) for name in metrics)]))
     return Comparison(compare_runs(runs), differences(runs, against, wanted), coefficient_curves(runs))

@@ -9,8 +9,11 @@ from medssl.report.comparison.differences import Difference, unit_of
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.tables import COMPARISON_TITLES
 
-DECIMALS = {"points": 2, "mm": 2, "bits": 4}
-BETTER = {"pavpu": "more", "dice": "more", "jaccard": "more", "mean_entropy_bits": "neither more nor less"}
+DECIMALS = {"points": 2, "mm": 2, "bits": 4, "nats": 4}
+BETTER = {
+    **dict.fromkeys(("pavpu", "dice", "jaccard"), "more"),
+    **dict.fromkeys(("mean_entropy_bits", "uncertainty_nats"), "neither more nor less"),
+}
 COLUMNS = [
     Column("Method", "text"),
     Column("L"),

@@ -16,8 +16,14 @@ from medssl.report.comparison.pairing import pair_runs
 from medssl.report.runs import Run
 from medssl.report.tables import METRICS
 
-UNITS = {"hd95_mm": "mm", "asd_mm": "mm", "assd_mm": "mm", "mean_entropy_bits": "bits"}
-SCALES = {"points": 100.0, "mm": 1.0, "bits": 1.0}
+UNITS = {
+    "hd95_mm": "mm",
+    "asd_mm": "mm",
+    "assd_mm": "mm",
+    "mean_entropy_bits": "bits",
+    "uncertainty_nats": "nats",
+}
+SCALES = {"points": 100.0, "mm": 1.0, "bits": 1.0, "nats": 1.0}
 CSV_COLUMNS = (
     "dataset",
     "labelled",
@@ -103,7 +109,7 @@ def metric_named(name: str) -> str:
 
 
 def unit_of(metric: str) -> str:
-    """'points' (hundredths), 'mm' or 'bits'."""
+    """'points' (hundredths), 'mm', 'bits' or 'nats'."""
     return UNITS.get(metric, "points")
 
 

@@ -1,6 +1,7 @@
 """In which order methods stand in a table, and which of them learn from unlabelled scans."""
 
-# Tables 3.1 and 3.2 of the thesis both end with GBDL; this order agrees with both, our two controls come before.
+# Tables 3.1 and 3.2 of the thesis both end with GBDL; this order agrees with both, our two controls come before. Then
+# those of table 4.1.
 KNOWN_METHODS = (
     "self-training",
     "GBDL without Z",
@@ -10,6 +11,14 @@ KNOWN_METHODS = (
     "GBDL w/o L_KL",
     "GBDL w/ shared encoders",
     "GBDL",
+    "MixMatch",
+    "UDA",
+    "FlexMatch",
+    "UPS",
+    "FixMatch",
+    "NP-Match, KL",
+    "NP-Match, JS",
+    "NP-Match, dual JS",
 )
 _RANKS = {name.casefold(): rank for rank, name in enumerate(KNOWN_METHODS, start=1)}
 

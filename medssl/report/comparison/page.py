@@ -13,22 +13,6 @@ from medssl.report.page import render
 
 COMPARISON = """{% extends "base" %}
 {% import "parts" as parts %}
-
-{% macro grouped(table) %}
-<div class="scroll"><table>
-<thead><tr>
-{% for column in table.columns %}<th class="{{ column.kind }}">{{ column.title }}</th>
-{% endfor %}</tr></thead>
-<tbody>
-{% for row in table.rows %}<tr{% if row.first %} class="first"{% endif %}>
-{% for cell in row.cells %}<td class="{{ table.columns[loop.index0].kind }}">
-{%- if cell.strong %}<b>{{ cell.text }}</b>{% else %}{{ cell.text }}{% endif %}
-{%- if cell.small %} <small>{{ cell.small }}</small>{% endif %}</td>
-{% endfor %}</tr>
-{% endfor %}</tbody>
-</table></div>
-{% endmacro %}
-
 {% block content %}
 <header>
 <p class="eyebrow">medssl comparison</p>
@@ -41,7 +25,7 @@ COMPARISON = """{% extends "base" %}
 <p class="lead">{{ results_lead }}</p>
 {% for dataset, grid in results %}
 <h3>{{ dataset }}</h3>
-{{ grouped(grid) }}
+{{ parts.grid(grid) }}
 {% endfor %}
 </section>
 {% if differences %}
@@ -51,7 +35,7 @@ COMPARISON = """{% extends "base" %}
 {% endfor %}
 {% for table in differences %}
 <h3>{{ table.title }} <span>{{ table.lead }}</span></h3>
-{{ grouped(table.grid) }}
+{{ parts.grid(table.grid) }}
 {% for note in table.notes %}<p class="lead">{{ note }}</p>
 {% endfor %}
 {% endfor %}

@@ -20,16 +20,26 @@ def write_figures(run_folder: str | Path) -> list[Path]:
     """Writes what can be drawn of the run into `figures/` and returns the files."""
     run = load_run(run_folder)
     figures = {"training_curves": training_curves(run)} if run.history else {}
-    figures |= {name: draw() for name, draw in thesis_figures(run).items() if draw}
-    if run.per_case:
-        figures |= {"dice": dice_strip(run.per_case), "entropy_against_dice": entropy_against_dice(run.per_case)}
-        figures |= _case_figures(run)
+    if run.is_classification:
+        from natural_image_ext.report import picture_figures  # noqa: PLC0415  (an extra)
+
+        figures |= {name: draw() for name, draw in picture_figures(run).items()}
+    else:
+        figures |= _figures_of_scans(run)
     paths = []
     for name, figure in figures.items():
         path = run.folder / "figures" / f"{name}.png"
         write_bytes_atomically(path, figure_png(figure))
         paths.append(path)
     return paths
+
+
+def _figures_of_scans(run: Run) -> dict[str, Figure]:
+    figures = {name: draw() for name, draw in thesis_figures(run).items() if draw}
+    if run.per_case:
+        figures |= {"dice": dice_strip(run.per_case), "entropy_against_dice": entropy_against_dice(run.per_case)}
+        figures |= _case_figures(run)
+    return figures
 
 
 def _case_figures(run: Run) -> dict[str, Figure]:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from medssl.errors import DataError
 from medssl.report.figures.slices import Array
 from medssl.report.figures.style import MUTED, PAGE_WIDTH_IN, styled
+from medssl.run_files import RECONSTRUCTIONS
 
-FILE_NAME = "reconstructions.npz"
 ROWS = ("input", "reconstruction")
 MOST, LONGEST_ID = 8, 17
 GAP_IN, TITLE_IN, SIDE_IN = 0.05, 0.24, 0.24
@@ -29,7 +29,7 @@ class Reconstructions:
 
 def load_reconstructions(run_folder: Path) -> Reconstructions | None:
     """The run's reconstructions, None where it has none. Raises DataError where the file is damaged."""
-    file = run_folder / FILE_NAME
+    file = run_folder / RECONSTRUCTIONS
     if not file.is_file():
         return None
     try:

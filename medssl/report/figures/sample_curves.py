@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from medssl.errors import DataError
 from medssl.report.figures.style import PAGE_WIDTH_IN, TEAL, make_log, share_limits, styled
+from medssl.run_files import SAMPLES
 
-FILE_NAME = "samples.csv"
 MEASURES = {"seconds": "time per scan (s)", "dice": "Dice", "pavpu": "PAvPU"}
 
 SampleRow = dict[str, float]
@@ -24,7 +24,7 @@ def read_samples(run_folder: Path) -> list[SampleRow]:
 
     Raises DataError where the file is damaged.
     """
-    file = run_folder / FILE_NAME
+    file = run_folder / SAMPLES
     if not file.is_file():
         return []
     with file.open(newline="", encoding="utf-8") as stream:

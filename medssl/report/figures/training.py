@@ -23,13 +23,14 @@ Values = NDArray[np.float64]
 
 @styled
 def training_curves(run: Run) -> Figure:
-    """Loss and learning rate over the steps; beside it the validation Dice where the run has one."""
-    validation = [record for record in run.records("validation") if "dice" in record]
+    """Loss and learning rate over the steps; beside it the validation Dice or accuracy where the run has one."""
+    metric = "accuracy" if run.is_classification else "dice"
+    validation = [record for record in run.records("validation") if metric in record]
     figure = Figure(figsize=(PAGE_WIDTH_IN, 3.1), layout=ConstrainedLayoutEngine(wspace=0.06))
     axes = figure.subplots(1, 2, width_ratios=(3, 2)) if validation else [figure.subplots()]
     _draw_loss(axes[0], run)
     if validation:
-        _draw_validation(axes[1], validation)
+        _draw_validation(axes[1], validation, metric)
         mark_stages(axes[1], validation, stage_starts(run))
     return figure
 
@@ -121,10 +122,10 @@ def _draw_learning_rate(axes: Axes, records: Sequence[Record]) -> None:
     axes.plot([], [], label="learning rate", **line)
 
 
-def _draw_validation(axes: Axes, records: Sequence[Record]) -> None:
+def _draw_validation(axes: Axes, records: Sequence[Record], metric: str) -> None:
     for _, found in by_stage(records):
-        axes.plot(*series(found, "dice"), "-o", ms=4, color=TEAL, lw=1.8, mew=0)
-    axes.set(xlabel="step", ylabel="validation Dice")
-    _, dice = series(records, "dice")
-    if np.isfinite(dice).any():
-        axes.set_ylim(lower_limit(dice), 1.0)
+        axes.plot(*series(found, metric), "-o", ms=4, color=TEAL, lw=1.8, mew=0)
+    axes.set(xlabel="step", ylabel=f"validation {'Dice' if metric == 'dice' else metric}")
+    _, values = series(records, metric)
+    if np.isfinite(values).any():
+        axes.set_ylim(lower_limit(values), 1.0)

@@ -8,7 +8,15 @@ import torch
 from PIL import Image
 
 from medssl.errors import ConfigError, DataError
-from natural_image_ext.data import LabelledPictures, Views, make_picture_loader, open_images, read_picture, split_images
+from natural_image_ext.data import (
+    LabelledPictures,
+    SemiSupervisedPictures,
+    Views,
+    make_picture_loader,
+    open_images,
+    read_picture,
+    split_images,
+)
 
 CLASSES = ("cat", "dog", "owl")
 
@@ -111,8 +119,8 @@ def test_damaged_and_grey_pictures_are_named(tmp_path):
 
 def batches(source, epoch=1, **changes):
     split = split_images(source, 6, test=0.25)
-    options = {"batch_size": 2, "ratio": 3, "steps": 4, "seed": 0, **changes}
-    loader = make_picture_loader(split, Views(16), **options)
+    dataset = SemiSupervisedPictures(split, Views(16), changes.pop("keep", False))
+    loader = make_picture_loader(dataset, **{"batch_size": 2, "ratio": 3, "steps": 4, "seed": 0, **changes})
     loader.sampler.set_epoch(epoch)
     return list(loader)
 
@@ -129,8 +137,10 @@ def test_batches_have_labelled_pictures_and_two_views_of_unlabelled_ones(source)
 def test_batches_follow_from_seed_and_epoch_whatever_the_workers(source):
     first = batches(source)
     torch.manual_seed(99)
-    for again in (batches(source), batches(source, num_workers=1)):
-        assert all(torch.equal(a[key], b[key]) for a, b in zip(first, again, strict=True) for key in a)
+    for again in (batches(source), batches(source, num_workers=1), batches(source, keep=True)):
+        for a, b in zip(first, again, strict=True):
+            assert a["id"] == b["id"]
+            assert all(torch.equal(a[key], b[key]) for key in ("image", "label", "weak", "strong", "index"))
     for changed in (batches(source, epoch=2), batches(source, seed=3)):
         assert any(not torch.equal(a["weak"], b["weak"]) for a, b in zip(first, changed, strict=True))
 

@@ -5,9 +5,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from medssl.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
-from natural_image_ext.methods import UDA, UPS, Classifier, FixMatch, MixMatch, NPMatch, Selection
-from natural_image_ext.networks import NPHead
+from natural_image_ext.methods import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection
+from natural_image_ext.networks import Classifier, NPHead
 
 CLASSES = 3
 
@@ -161,7 +162,7 @@ def test_average_reads_the_banks_as_they_are(batch):
 
 
 def test_unknown_divergence_is_refused():
-    with pytest.raises(ValueError, match="'wasserstein' is unknown"):
+    with pytest.raises(ConfigError, match="'wasserstein' is unknown"):
         neural_process(divergence="wasserstein")
 
 

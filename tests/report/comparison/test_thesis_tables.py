@@ -5,7 +5,7 @@ from rich.console import Console
 
 from medssl.report import Comparison, compare_runs, print_comparison
 from medssl.report.comparison.differences import differences
-from medssl.report.comparison.method_order import method_rank
+from medssl.report.comparison.method_order import KNOWN_METHODS, method_rank
 from medssl.report.comparison.thesis_tables import by_dataset, results_grid, results_lead, scans_used
 
 
@@ -30,6 +30,15 @@ def test_methods_stand_in_the_thesis_order():
         "another",
         "other",
     ]
+
+
+def test_known_methods_are_titles_of_variants():
+    from medssl.methods import VARIANTS
+    from natural_image_ext.methods import METHODS, recipe
+
+    titles = {variant.title for variant in VARIANTS.values()}
+    titles |= {recipe(name, "cifar10", divergence).title for name in METHODS for divergence in ("kl", "js", "dual_js")}
+    assert set(KNOWN_METHODS) <= titles
 
 
 def test_rows_have_means_by_hand_and_are_grouped_by_labels(run_of):

@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from natural_image_ext.data import LabelledPictures, Pictures
-from natural_image_ext.evaluation import PictureEvaluation, predict
-from natural_image_ext.methods import Classifier
-from natural_image_ext.networks import NPHead
+from natural_image_ext.data import LabelledPictures, Pictures, Views
+from natural_image_ext.inference import PictureEvaluation, PicturePredictor, SampledInferer
+from natural_image_ext.networks import Classifier, NPHead
 
 
 class Brightness(nn.Module):
@@ -28,14 +27,12 @@ CLASSES = tuple("abcdefg")
 @pytest.fixture
 def pictures():
     rng = np.random.default_rng(0)
-    return LabelledPictures(
-        Pictures(list(rng.integers(0, 256, (40, 4, 4, 3), dtype=np.uint8)), [int(i) for i in rng.integers(0, 7, 40)]),
-        lambda image: image.float() / 255,
-    )
+    pixels = list(rng.integers(0, 256, (40, 4, 4, 3), dtype=np.uint8))
+    return Pictures(pixels, [int(i) for i in rng.integers(0, 7, 40)], [f"p{i}" for i in range(40)])
 
 
 def evaluated(network, pictures, folder):
-    return PictureEvaluation(network, pictures, CLASSES, folder, batch_size=16).run()
+    return PictureEvaluation(PicturePredictor(network, CLASSES, 4, batch_size=16), pictures, folder).run()
 
 
 def test_metrics_equal_plain_counting_and_every_picture_has_a_row(pictures, tmp_path):
@@ -43,19 +40,17 @@ def test_metrics_equal_plain_counting_and_every_picture_has_a_row(pictures, tmp_
     network = Classifier(Brightness(), nn.Linear(3, 7))
     metrics = evaluated(network, pictures, tmp_path)
     wrong = far = 0
-    for place in range(40):
-        sample = pictures[place]
+    for sample in LabelledPictures(pictures, Views(4).plain()):
         order = network(sample["image"][None])[0].argsort(descending=True).tolist()
         wrong += order[0] != sample["label"]
         far += sample["label"] not in order[:5]
     assert metrics["error"] == pytest.approx(wrong / 40) and metrics["top5_error"] == pytest.approx(far / 40)
     rows = list(csv.DictReader((tmp_path / "per_sample.csv").open()))
-    assert len(rows) == 40 and sum(row["correct"] == "0" for row in rows) == wrong
+    assert [row["sample"] for row in rows] == pictures.ids
+    assert sum(int(row["error"]) for row in rows) == wrong and sum(int(row["top5_error"]) for row in rows) == far
     assert all(0 <= float(row["uncertainty_nats"]) <= math.log(7) + 1e-6 for row in rows)
     assert json.loads((tmp_path / "metrics.json").read_text()) == metrics
-    weighted = sum(
-        metrics["classes"][name]["accuracy"] * pictures.pictures.labels.count(n) for n, name in enumerate(CLASSES)
-    )
+    weighted = sum(metrics["classes"][name]["accuracy"] * pictures.labels.count(n) for n, name in enumerate(CLASSES))
     assert weighted / 40 == pytest.approx(1 - metrics["error"])
 
 
@@ -64,7 +59,7 @@ def test_uce_equals_a_plain_loop_over_bins(pictures, tmp_path):
     metrics = evaluated(Classifier(Brightness(), nn.Linear(3, 7)), pictures, tmp_path)
     rows = list(csv.DictReader((tmp_path / "per_sample.csv").open()))
     shares = [float(row["uncertainty_nats"]) / math.log(7) for row in rows]
-    wrong = [1 - int(row["correct"]) for row in rows]
+    wrong = [int(row["error"]) for row in rows]
     expected = 0.0
     for number in range(15):
         inside = [i for i, share in enumerate(shares) if number / 15 < share <= (number + 1) / 15]
@@ -76,9 +71,7 @@ def test_uce_equals_a_plain_loop_over_bins(pictures, tmp_path):
 def test_undecided_network_is_uncertain_by_log_c(tmp_path):
     network = Classifier(Brightness(), nn.Linear(3, 7))
     nn.init.zeros_(network.head.weight), nn.init.zeros_(network.head.bias)
-    pictures = LabelledPictures(
-        Pictures([np.zeros((2, 2, 3), np.uint8)] * 4, [0, 2, 3, 4]), lambda image: image.float()
-    )
+    pictures = Pictures([np.zeros((4, 4, 3), np.uint8)] * 4, [0, 2, 3, 4], list("abcd"))
     metrics = evaluated(network, pictures, tmp_path)
     assert metrics["mean_uncertainty_nats"] == pytest.approx(math.log(7)) and metrics["error"] == pytest.approx(0.75)
     assert metrics["uce"] == pytest.approx(0.25, abs=1e-6)
@@ -107,5 +100,5 @@ def test_dropout_and_neural_process_are_sampled_and_a_plain_network_is_not():
         (NPHead(3, 7, 4), 1),
     ):
         calls.clear()
-        probs = predict(Classifier(Counted(), head), images, samples=6)
+        probs = SampledInferer(6)(images, Classifier(Counted(), head))
         assert len(calls) == expected and torch.allclose(probs.sum(-1), torch.ones(2), atol=1e-5)

@@ -1,0 +1,4 @@
+"""Names of files in a run's folder that one part writes and another reads."""
+
+RECONSTRUCTIONS = "reconstructions.npz"
+SAMPLES = "samples.csv"

@@ -1,0 +1,105 @@
+"""Evaluation of a classifier: error, calibration of its uncertainty, and a table with every picture."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ignite.distributed as idist
+import torch
+from torch import Tensor
+
+from medssl.files import write_text_atomically
+from medssl.inference.evaluation import write_rows
+from medssl.metrics.calibration import uce
+from natural_image_ext.data.sources import Pictures
+from natural_image_ext.inference.predictor import PicturePredictor
+from natural_image_ext.methods.step import entropy_nats
+
+BINS = 15
+TOP = 5
+COLUMNS = ("sample", "label", "predicted", "confidence", "uncertainty_nats", "error", "top5_error")
+
+
+@dataclass(frozen=True)
+class PictureEvaluation:
+    """Predicts `pictures` and writes per_sample.csv, metrics.json and settings.json.
+
+    Uncertainty is the entropy of the mean prediction in nats. UCE takes it as a share of its largest value, log C.
+    """
+
+    predictor: PicturePredictor
+    pictures: Pictures
+    output_dir: str | Path
+
+    def run(self) -> dict[str, Any]:
+        """The metrics, in [0, 1]: `error`, `top5_error` (of more than five classes), `uce`, and those of each class.
+
+        The first process of a group does the work.
+        """
+        if idist.get_rank() != 0:
+            return {}
+        if not len(self.pictures):
+            print("evaluation: the split has no pictures to evaluate", flush=True)
+            return {}
+        probs, labels = self.predictor(self.pictures), torch.tensor(self.pictures.labels)
+        table = _Table(probs, labels)
+        metrics = {**table.metrics(), "classes": table.of_classes(self.predictor.classes)}
+        folder = Path(self.output_dir)
+        write_rows(folder / "per_sample.csv", table.columns, table.rows(self.pictures.ids, self.predictor.classes))
+        write_text_atomically(folder / "metrics.json", json.dumps(metrics, indent=1))
+        settings = {**self.predictor.settings(), "uce_bins": BINS, "n_pictures": len(labels)}
+        write_text_atomically(folder / "settings.json", json.dumps(settings, indent=1))
+        print(f"evaluation: {len(labels)} pictures, error {metrics['error']:.4f}, UCE {metrics['uce']:.4f}", flush=True)
+        return metrics
+
+
+class _Table:
+    """What is measured of probabilities (N, C) and labels (N,)."""
+
+    def __init__(self, probs: Tensor, labels: Tensor) -> None:
+        self.labels, self.uncertainty = labels, entropy_nats(probs)
+        self.confidence, self.predicted = probs.max(-1)
+        self.wrong = self.predicted != labels
+        self.largest = math.log(probs.shape[-1])
+        self.far = None
+        if probs.shape[-1] > TOP:
+            self.far = (probs.topk(TOP, dim=-1).indices != labels.unsqueeze(-1)).all(-1)
+        self.columns = COLUMNS if self.far is not None else COLUMNS[:-1]
+
+    def metrics(self) -> dict[str, Any]:
+        shares = (self.uncertainty / self.largest).clamp(0, 1)
+        found = {
+            "pictures": len(self.labels),
+            "error": self.wrong.double().mean().item(),
+            "uce": uce(shares.numpy(), (~self.wrong).numpy(), BINS),
+            "mean_uncertainty_nats": self.uncertainty.mean().item(),
+        }
+        return found if self.far is None else {**found, "top5_error": self.far.double().mean().item()}
+
+    def of_classes(self, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
+        """Accuracy and mean uncertainty of every class that has pictures."""
+        found = {}
+        for number, name in enumerate(classes):
+            chosen = self.labels == number
+            if chosen.any():
+                found[name] = {
+                    "accuracy": 1 - self.wrong[chosen].double().mean().item(),
+                    "mean_uncertainty_nats": self.uncertainty[chosen].mean().item(),
+                }
+        return found
+
+    def rows(self, ids: list[str], classes: tuple[str, ...]) -> list[dict[str, Any]]:
+        rows = []
+        for place, sample in enumerate(ids):
+            row = {
+                "sample": sample,
+                "label": classes[self.labels[place]],
+                "predicted": classes[self.predicted[place]],
+                "confidence": self.confidence[place].item(),
+                "uncertainty_nats": self.uncertainty[place].item(),
+                "error": int(self.wrong[place]),
+            }
+            rows.append(row if self.far is None else {**row, "top5_error": int(self.far[place])})
+        return rows

@@ -1,0 +1,53 @@
+"""From pictures to probabilities: the one path of evaluation and of prediction."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from medssl.engine.seeding import seeded
+from medssl.inference.predictor import load_weights, parse_bundle
+from natural_image_ext.data.sources import Pictures
+from natural_image_ext.data.views import LabelledPictures, Views
+from natural_image_ext.inference.sampling import SampledInferer
+from natural_image_ext.networks.classifier import Classifier
+
+
+@dataclass
+class PicturePredictor:
+    """A network, the names of its classes and the side of its pictures; weights come from `checkpoint` if given."""
+
+    network: Classifier
+    classes: tuple[str, ...]
+    size: int
+    inferer: SampledInferer = field(default_factory=SampledInferer)
+    device: torch.device | str = "cpu"
+    checkpoint: str | Path | None = None
+    seed: int = 0
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            load_weights(self.network, self.checkpoint)
+        self.network.to(self.device)
+
+    def __call__(self, pictures: Pictures) -> Tensor:
+        """Probabilities (N, C) in double precision; the same for the same pictures and seed."""
+        self.network.eval()
+        found = []
+        with seeded(self.seed, "pictures"):
+            for batch in DataLoader(LabelledPictures(pictures, Views(self.size).plain()), batch_size=self.batch_size):
+                found.append(self.inferer(batch["image"].to(self.device), self.network).double().cpu())
+        return torch.cat(found) if found else torch.empty(0, len(self.classes), dtype=torch.double)
+
+    def settings(self) -> dict[str, Any]:
+        """What a prediction depends on besides picture and weights."""
+        return {"samples": self.inferer.samples, "seed": self.seed, "size": self.size, "batch_size": self.batch_size}
+
+
+def load_picture_predictor(bundle: str | Path, **overrides: Any) -> PicturePredictor:
+    """The predictor of a trained bundle or of a run's folder; overrides that are None do not count."""
+    return parse_bundle(bundle, **overrides).get_parsed_content("predictor")

@@ -1,0 +1,66 @@
+"""What the page of a classification run shows."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from medssl.errors import MedsslError
+from medssl.report.figures.pictures import picture
+from medssl.report.grids import Cell, Column, Grid, Row
+from medssl.report.runs import Run
+from medssl.report.scrub import without_paths
+from natural_image_ext.report.figures import accepted_share, calibration, class_uncertainty
+from natural_image_ext.report.telling import telling_pictures
+
+TILES = {"error": "Error", "top5_error": "Top-5 error", "uce": "UCE"}
+
+
+def pictures_content(run: Run) -> dict[str, Any]:
+    """What PICTURES_REPORT asks for besides the content that all runs share."""
+    shown, problem = None, ""
+    if run.per_case:
+        try:
+            shown = picture(telling_pictures, run)
+        except (MedsslError, OSError) as error:  # the pictures may have moved since; the numbers still stand
+            problem = f"No pictures: {without_paths(str(error), run.folder)}"
+    drawn = {name: picture(draw) for name, draw in picture_figures(run, telling=False).items()}
+    return {
+        "tiles": [
+            {"title": title, "text": f"{100 * run.measured[metric]:.2f} %", "small": ""}
+            for metric, title in TILES.items()
+            if metric in run.measured
+        ],
+        "classes": _classes_grid(run) if run.measured.get("classes") else None,
+        "telling": shown,
+        "problem": problem,
+        "class_uncertainty": drawn.get("class_uncertainty"),
+        "calibration": drawn.get("calibration"),
+        "accepted": drawn.get("accepted_share"),
+    }
+
+
+def picture_figures(run: Run, telling: bool = True) -> dict[str, Callable[[], Figure]]:
+    """The figures that can be drawn of the run, by name; telling: with pictures of the data set, if they are there."""
+    figures: dict[str, Callable[[], Figure]] = {}
+    if run.measured.get("classes"):
+        figures |= {"class_uncertainty": partial(class_uncertainty, run), "calibration": partial(calibration, run)}
+    if any("accepted" in record for record in run.records("step")):
+        figures["accepted_share"] = partial(accepted_share, run)
+    if telling and run.per_case:
+        figures["telling_pictures"] = partial(telling_pictures, run)
+    return figures
+
+
+def _classes_grid(run: Run) -> Grid:
+    """One line per class, the least accurate first."""
+    columns = [Column("Class", "text"), Column("Accuracy (%)"), Column("Uncertainty (nats)"), Column("Pictures")]
+    found: dict[str, dict[str, float]] = run.measured["classes"]
+    counts = {name: sum(row["label"] == name for row in run.per_case) for name in found}
+    rows = []
+    for name, values in sorted(found.items(), key=lambda pair: pair[1]["accuracy"]):
+        accuracy, unsure = 100 * values["accuracy"], values["mean_uncertainty_nats"]
+        bar = Cell(f"{accuracy:.1f}", bar=round(accuracy))
+        rows.append(Row([Cell(name), bar, Cell(f"{unsure:.3f}"), Cell(str(counts[name]))]))
+    return Grid(columns, rows)
