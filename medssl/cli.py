@@ -102,10 +102,14 @@ def samples(
     values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples.")] = "1,2,5,10,20,50",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
 ) -> None:
-    """Measure time, Dice and PAvPU against the number of samples; write RUN/samples.csv for the report."""
+    """Measure time and quality against the number of samples; write RUN/samples.csv for the report."""
+    from medssl.engine import read_facts
     from medssl.inference.sample_curve import write_sample_curve
 
-    console.print(f"{write_sample_curve(run, _numbers(values), cases)}: shown by 'medssl report {run}'")
+    write = write_sample_curve
+    if read_facts(run).get("task") == "classification":
+        from natural_image_ext.inference import write_picture_curve as write
+    console.print(f"{write(run, _numbers(values), cases)}: shown by 'medssl report {run}'")
 
 
 @app.command()

@@ -4,6 +4,7 @@ from natural_image_ext.inference.batch import PicturePredictions, find_pictures
 from natural_image_ext.inference.evaluation import PictureEvaluation
 from natural_image_ext.inference.export import export_classifier
 from natural_image_ext.inference.predictor import PicturePredictor, load_picture_predictor
+from natural_image_ext.inference.sample_curve import write_picture_curve
 from natural_image_ext.inference.sampling import SampledInferer
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "export_classifier",
     "find_pictures",
     "load_picture_predictor",
+    "write_picture_curve",
 ]

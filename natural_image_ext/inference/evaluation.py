@@ -55,6 +55,11 @@ class PictureEvaluation:
         return metrics
 
 
+def measure(probs: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Number of pictures, error, top-5 error, UCE and mean uncertainty of probabilities (N, C) and labels (N,)."""
+    return _Table(probs, labels).metrics()
+
+
 class _Table:
     """What is measured of probabilities (N, C) and labels (N,)."""
 

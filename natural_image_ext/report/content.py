@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from medssl.errors import MedsslError
 from medssl.report.figures.pictures import picture
+from medssl.report.figures.sample_curves import MEASURES_OF_PICTURES, read_samples, sample_curves
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import Run
 from medssl.report.scrub import without_paths
@@ -38,6 +39,7 @@ def pictures_content(run: Run) -> dict[str, Any]:
         "class_uncertainty": drawn.get("class_uncertainty"),
         "calibration": drawn.get("calibration"),
         "accepted": drawn.get("accepted_share"),
+        "samples": drawn.get("samples"),
     }
 
 
@@ -46,6 +48,9 @@ def picture_figures(run: Run, telling: bool = True) -> dict[str, Callable[[], Fi
     figures: dict[str, Callable[[], Figure]] = {}
     if run.measured.get("classes"):
         figures |= {"class_uncertainty": partial(class_uncertainty, run), "calibration": partial(calibration, run)}
+    samples = read_samples(run.folder, MEASURES_OF_PICTURES)
+    if samples:
+        figures["samples"] = partial(sample_curves, samples, MEASURES_OF_PICTURES)
     if any("accepted" in record for record in run.records("step")):
         figures["accepted_share"] = partial(accepted_share, run)
     if telling and run.per_case:

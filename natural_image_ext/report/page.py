@@ -37,6 +37,14 @@ have a lower accuracy.</p>
 </section>
 {% endif %}
 
+{% if samples %}
+<section>
+<h2>Number of samples</h2>
+<p class="lead">Over all test pictures, with T samples each. Time is that of the network alone.</p>
+{{ parts.picture(samples, "Time, error and UCE against the number of samples") }}
+</section>
+{% endif %}
+
 <section>
 <h2>Training</h2>
 {% if curves %}

@@ -187,6 +187,19 @@ def test_report_shows_classes_pictures_and_training(np_run):
     assert (np_run / "figures" / "class_uncertainty.png").is_file()
 
 
+def test_samples_are_measured_and_shown(np_run, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(np_run, folder)
+    done = CliRunner().invoke(app, ["samples", str(folder), "--values", "1,2"])
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader((folder / "samples.csv").open()))
+    assert [row["samples"] for row in rows] == ["1", "2"] and all(float(row["seconds"]) > 0 for row in rows)
+    measured = json.loads((np_run / "evaluation" / "metrics.json").read_text())
+    assert float(rows[1]["uce"]) == pytest.approx(measured["uce"], abs=1e-6), "2 samples are what it was evaluated with"
+    assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
+    assert "Number of samples" in (folder / "report.html").read_text()
+
+
 def test_runs_are_compared_by_their_error(train_pictures, np_run, tmp_path):
     other = train_pictures(tmp_path / "fixmatch", variant="fixmatch")
     comparison = compare([np_run, other], against=["FixMatch"])

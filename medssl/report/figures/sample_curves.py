@@ -1,7 +1,7 @@
 """Time, Dice and PAvPU against the number T of Monte Carlo samples, from samples.csv (`medssl samples RUN`)."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,13 @@ from medssl.report.figures.style import PAGE_WIDTH_IN, TEAL, make_log, share_lim
 from medssl.run_files import SAMPLES
 
 MEASURES = {"seconds": "time per scan (s)", "dice": "Dice", "pavpu": "PAvPU"}
+MEASURES_OF_PICTURES = {"seconds": "time per picture (s)", "error": "error", "uce": "UCE"}
 
 SampleRow = dict[str, float]
 
 
-def read_samples(run_folder: Path) -> list[SampleRow]:
-    """The rows of a run's samples.csv as numbers, without the case's name; none where there is no such file.
+def read_samples(run_folder: Path, measures: Collection[str] = MEASURES) -> list[SampleRow]:
+    """The numbers of samples and `measures` in a run's samples.csv; none where there is no such file.
 
     Raises DataError where the file is damaged.
     """
@@ -30,7 +31,7 @@ def read_samples(run_folder: Path) -> list[SampleRow]:
     with file.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         try:
-            return [{key: float(row[key]) for key in ("samples", *MEASURES)} for row in reader]
+            return [{key: float(row[key]) for key in ("samples", *measures)} for row in reader]
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{file}, line {reader.line_num}: {error!r} is missing or no number. Run 'medssl samples' again."
@@ -45,11 +46,11 @@ def mean_curve(rows: Sequence[SampleRow], measure: str) -> tuple[NDArray[np.floa
 
 
 @styled
-def sample_curves(rows: Sequence[SampleRow]) -> Figure:
-    """Three panels, each the mean over the cases against T: time, Dice, PAvPU."""
+def sample_curves(rows: Sequence[SampleRow], measures: Mapping[str, str] = MEASURES) -> Figure:
+    """Three panels, each the mean over the cases against T: time, Dice, PAvPU; or others of `measures`."""
     figure = Figure(figsize=(PAGE_WIDTH_IN, 2.7), layout="constrained")
     panels = figure.subplots(1, 3)
-    for axes, (measure, title) in zip(panels, MEASURES.items(), strict=True):
+    for axes, (measure, title) in zip(panels, measures.items(), strict=True):
         counts, means = mean_curve(rows, measure)
         axes.plot(counts, means, "-o", color=TEAL, lw=1.8, ms=5, mew=0)
         axes.set(xlabel="samples T", ylabel=title)
@@ -59,7 +60,8 @@ def sample_curves(rows: Sequence[SampleRow]) -> Figure:
         else:
             axes.set_ylim(share_limits(means))
     cases = len(rows) // len(counts)
-    panels[0].set_title(f"mean of {cases} case{'' if cases == 1 else 's'}", loc="left")
+    if measures is MEASURES:
+        panels[0].set_title(f"mean of {cases} case{'' if cases == 1 else 's'}", loc="left")
     return figure
 
 

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from medssl.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
 from natural_image_ext.methods import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection
-from natural_image_ext.networks import Classifier, NPHead
+from natural_image_ext.networks import Classifier, ConditionedOutput, NPHead
 
 CLASSES = 3
 
@@ -214,3 +214,36 @@ def test_unlabelled_weight_of_mixmatch_warms_up():
         weights.append(method.current_weight())
         method.after_step()
     assert weights == [0.0, 2.5, 5.0, 7.5, 10.0, 10.0]
+
+
+class PlainHead(nn.Module):
+    """A linear classifier with the interface of a neural process: no latent, no memory."""
+
+    def __init__(self, features, classes):
+        super().__init__()
+        self.classifier = nn.Linear(features, classes)
+
+    def forward(self, features):
+        return self.condition(None, None, features, None)
+
+    def condition(self, context, context_labels, target, target_labels):
+        still = torch.zeros(1)
+        return ConditionedOutput(self.classifier(target)[None], still, still + 1, "softmax", still[None], still[None])
+
+    def remember(self, context, target):
+        pass
+
+
+@pytest.mark.parametrize("confidence", [0.0, 0.45])
+def test_np_match_without_its_head_and_uncertainty_threshold_is_fixmatch(batch, confidence):
+    torch.manual_seed(3)
+    plain = Classifier(Pooled(), nn.Linear(8, CLASSES))
+    bare = Classifier(plain.backbone, PlainHead(8, CLASSES))
+    bare.head.classifier = plain.head
+    ours = NPMatch(bare, Selection(CLASSES, confidence))(batch)
+    peer = FixMatch(plain, Selection(CLASSES, confidence))(batch)
+    assert float(peer["accepted"]) > 0 and (confidence == 0) == (float(peer["accepted"]) == 1)
+    assert torch.allclose(ours["labelled"], peer["labelled"]) and torch.equal(ours["accepted"], peer["accepted"])
+    # the thesis averages over accepted pictures, FixMatch over all
+    assert torch.allclose(ours["unlabelled"] * ours["accepted"], peer["unlabelled"])
+    assert float(ours["divergence"]) == 0

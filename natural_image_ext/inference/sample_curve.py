@@ -1,0 +1,52 @@
+"""Time, error and UCE of a trained classifier against the number of samples T."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medssl.engine.distributed import local_device
+from medssl.errors import ConfigError
+from medssl.inference.evaluation import write_rows
+from medssl.run_files import SAMPLES
+from natural_image_ext.data.splits import read_image_split
+from natural_image_ext.inference.evaluation import measure
+from natural_image_ext.inference.predictor import PicturePredictor, load_picture_predictor
+from natural_image_ext.inference.sampling import SampledInferer
+
+COLUMNS = ("samples", "error", "uce", "seconds")
+
+
+def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
+    """Write samples.csv into the folder of a finished run: a row for each number of samples.
+
+    seconds: of the network alone, per picture. limit: only the first test pictures. Raises ConfigError.
+    """
+    counts = sorted(set(values))
+    if not counts or counts[0] < 1:
+        raise ConfigError(f"values {list(values)}: expected numbers of samples from 1 on, for example 1,5,20.")
+    predictor = load_picture_predictor(run, device=str(local_device()))
+    test = read_image_split(Path(run) / "split.json").test
+    test = test if limit is None else test.take(range(min(limit, len(test))))
+    if not len(test):
+        raise ConfigError(f"{run}: no test pictures to predict. Train with --test above 0, and give --cases above 0.")
+    images = list(predictor.batches(test))
+    _timed(predictor, images[:1], 1)  # the first pass sets things up: no part of the time of a sample
+    rows = []
+    for count in counts:
+        probs, seconds = _timed(predictor, images, count)
+        found = measure(probs, torch.tensor(test.labels))
+        rows.append({"samples": count, "error": found["error"], "uce": found["uce"], "seconds": seconds / len(test)})
+        print(f"samples: T = {count}  {seconds:.1f} s", flush=True)
+    path = Path(run) / SAMPLES
+    write_rows(path, COLUMNS, rows)
+    return path
+
+
+def _timed(predictor: PicturePredictor, images: Sequence[Tensor], count: int) -> tuple[Tensor, float]:
+    started = time.perf_counter()
+    probs = replace(predictor, inferer=SampledInferer(count), checkpoint=None).probabilities(images)
+    return probs, time.perf_counter() - started
