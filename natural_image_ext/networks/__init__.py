@@ -1,17 +1,23 @@
 """Networks of the natural-image models: backbones with pooled features, and the neural-process head."""
 
 from natural_image_ext.networks.backbones import build_backbone
+from natural_image_ext.networks.class_banks import ClassBanks
 from natural_image_ext.networks.classifier import Classifier, build_classifier
 from natural_image_ext.networks.memory_bank import MemoryBank
 from natural_image_ext.networks.np_head import ConditionedOutput, NPHead, NPOutput
+from natural_image_ext.networks.np_seg_head import NPSegHead, NPSegOutput, NPSegTraining
 from natural_image_ext.networks.wide_resnet import WideResNet, wrn_10_1, wrn_28_2, wrn_28_8, wrn_37_2
 
 __all__ = [
+    "ClassBanks",
     "Classifier",
     "ConditionedOutput",
     "MemoryBank",
     "NPHead",
     "NPOutput",
+    "NPSegHead",
+    "NPSegOutput",
+    "NPSegTraining",
     "WideResNet",
     "build_backbone",
     "build_classifier",

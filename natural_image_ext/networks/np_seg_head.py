@@ -1,0 +1,175 @@
+"""The neural-process head of NP-SemiSeg (thesis, section 5.3), in place of a segmentation network's classifier."""
+
+import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from monai.networks.layers import Conv, Norm
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from medssl.errors import ConfigError
+from natural_image_ext.networks.class_banks import ClassBanks
+from natural_image_ext.networks.constant_maps import convolve_constant
+
+Aggregator = Literal["attention", "per_channel", "mean"]
+
+
+@dataclass(frozen=True)
+class NPSegOutput:
+    """logits (T, B, C, *spatial); mean and std (B, latent) of each image's latent vector."""
+
+    logits: Tensor
+    mean: Tensor
+    std: Tensor
+
+    @property
+    def probs(self) -> Tensor:
+        """Mean over T of the probabilities, (B, C, *spatial)."""
+        return F.softmax(self.logits, dim=2).mean(0)
+
+    @property
+    def mean_logits(self) -> Tensor:
+        return self.logits.mean(0)
+
+
+@dataclass(frozen=True)
+class NPSegTraining(NPSegOutput):
+    """Of a training pass, with mean and std (B, latent) of the latents as the context images see them."""
+
+    context_mean: Tensor
+    context_std: Tensor
+
+
+class NPSegHead(nn.Module):
+    """Feature maps (B, in_channels, *spatial), 2-D or 3-D, to T maps of logits of `num_classes`.
+
+    A small ConvNet reduces the maps; banks hold reduced vectors of every class, of target images for the latent path
+    and of context (labelled) images for the deterministic one; their means are the centres. Every place of a map is
+    described by the centres near it (`aggregator`), the average of that over the image gives its latent Gaussian and
+    its context vector, and a decoder joins both with the features. `forward` is the inference mode, `condition` the
+    training mode; a step then writes to the banks, once, with `remember`.
+
+    aggregator: "attention" is the thesis' (softmax over the centres of minus the distance), "per_channel" that of the
+    released code (softmax of minus the squared difference, channel by channel), "mean" the ablation.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        spatial_dims: int = 2,
+        samples: int = 5,
+        bank_size: int = 2560,
+        hidden: int = 32,
+        width: int = 256,
+        pixels_per_class: int = 256,
+        aggregator: Aggregator = "attention",
+    ) -> None:
+        super().__init__()
+        if aggregator not in ("attention", "per_channel", "mean"):
+            raise ConfigError(f"aggregator '{aggregator}' is unknown. Known: attention, per_channel, mean.")
+        self.num_classes, self.samples, self.hidden, self.aggregator = num_classes, samples, hidden, aggregator
+        conv, norm = Conv[Conv.CONV, spatial_dims], Norm[Norm.INSTANCE, spatial_dims]
+        self.reduce = nn.Sequential(
+            conv(in_channels, hidden, 1), norm(hidden), nn.ReLU(),
+            conv(hidden, hidden, 1), norm(hidden), nn.ReLU(),
+            conv(hidden, hidden, 1),
+        )  # fmt: skip
+        self.to_latent = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 2 * hidden))
+        self.first = conv(in_channels + 2 * hidden, width, 3, padding=1)
+        self.decoder = nn.Sequential(
+            norm(width),
+            nn.ReLU(),
+            conv(width, width, 3, padding=1),
+            norm(width),
+            nn.ReLU(),
+            conv(width, num_classes, 1),
+        )
+        self.latent_banks, self.context_banks = (
+            ClassBanks(num_classes, bank_size, hidden, pixels_per_class) for _ in range(2)
+        )
+
+    def forward(self, features: Tensor, samples: int | None = None) -> NPSegOutput:
+        """Predictions for images whose labels are not known."""
+        reduced = self.reduce(features.detach())
+        mean, std = self.latent_of(self.described(reduced, self.latent_banks.centres()))
+        context = self.described(reduced, self.context_banks.centres())
+        return NPSegOutput(self.decode(features, self._draw(mean, std, samples), context), mean, std)
+
+    def condition(
+        self,
+        context: Tensor,
+        context_labels: Tensor,
+        target: Tensor,
+        target_labels: Tensor,
+        samples: int | None = None,
+    ) -> NPSegTraining:
+        """Predictions for the target maps (B, in_channels, *spatial); writes both sides to the banks first.
+
+        Labels (B, *spatial of any resolution) are classes; 255 stands for none. Gradients reach the features through
+        the decoder alone, the small ConvNet through the attention.
+        """
+        reduced, reduced_context = self.reduce(target.detach()), self.reduce(context.detach())
+        if self.training:
+            self.latent_banks.write(reduced, fitted(target_labels, reduced))
+            self.context_banks.write(reduced_context, fitted(context_labels, reduced_context))
+        mean, std = self.latent_of(self.described(reduced, self.latent_banks.centres()))
+        said = self.described(reduced, self.context_banks.centres())
+        context_mean, context_std = self.latent_of(said)
+        logits = self.decode(target, self._draw(mean, std, samples), said)
+        return NPSegTraining(logits, mean, std, context_mean, context_std)
+
+    def described(self, reduced: Tensor, centres: Tensor) -> Tensor:
+        """The maps (B, hidden, *spatial) by the centres (C, hidden), averaged over each image: (B, hidden)."""
+        if self.aggregator == "mean":
+            unused = 0 * reduced.flatten(2).mean(-1)  # distributed training wants a gradient of every parameter
+            return centres.mean(0) + unused
+        places = reduced.flatten(2).movedim(1, -1)
+        if self.aggregator == "per_channel":
+            apart = (places.unsqueeze(2) - centres).square()
+            return (torch.softmax(-apart, dim=2) * centres).sum(2).mean(1)
+        return (attention(places, centres) @ centres).mean(1)
+
+    def latent_of(self, described: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the latent Gaussian, (B, hidden) each; the latter is above 0.1."""
+        mean, raw = self.to_latent(described).chunk(2, dim=-1)
+        return mean, 0.1 + 0.9 * F.softplus(raw)
+
+    def decode(self, features: Tensor, z: Tensor, context: Tensor) -> Tensor:
+        """Logits (T, B, C, *spatial) of features (B, in_channels, *spatial), z (T, B, hidden) and context (B, hidden).
+
+        The first convolution acts on [features, z, context]. As z and context are the same all over an image, the part
+        of the features is computed once and not T times, and that of z and context for each kind of border alone.
+        """
+        channels, size = features.shape[1], features.shape[2:]
+        of_features, of_vectors = self.first.weight[:, :channels], self.first.weight[:, channels:]
+        convolve = F.conv2d if features.ndim == 4 else F.conv3d
+        shared = convolve(features, of_features, self.first.bias, padding=1)
+        vectors = torch.cat([z, context.expand_as(z)], dim=-1)
+        each = convolve_constant(vectors.flatten(0, 1), of_vectors, tuple(size)).unflatten(0, z.shape[:2])
+        return self.decoder((shared + each).flatten(0, 1)).unflatten(0, z.shape[:2])
+
+    def for_inference(self) -> "NPSegHead":
+        """A copy whose banks hold their centres alone: the same predictions."""
+        small = copy.deepcopy(self)
+        small.latent_banks, small.context_banks = self.latent_banks.only_centres(), self.context_banks.only_centres()
+        return small
+
+    def _draw(self, mean: Tensor, std: Tensor, samples: int | None) -> Tensor:
+        noise = torch.randn(samples or self.samples, *mean.shape, dtype=mean.dtype, device=mean.device)
+        return mean + std * noise
+
+
+def attention(places: Tensor, centres: Tensor) -> Tensor:
+    """Weights (B, N, C) of the centres (C, D) for places (B, N, D): softmax of minus the Euclidean distance."""
+    squared = (
+        places.square().sum(-1, keepdim=True) - 2 * places @ centres.T + centres.square().sum(-1)
+    )  # cheaper than torch.cdist, and with a gradient where a place lies on a centre
+    return torch.softmax(-squared.clamp_min(1e-12).sqrt(), dim=-1)
+
+
+def fitted(labels: Tensor, maps: Tensor) -> Tensor:
+    """Labels (B, *spatial) on the grid of the maps (B, D, *spatial): the nearest label."""
+    return F.interpolate(labels.unsqueeze(1).float(), maps.shape[2:], mode="nearest").squeeze(1).long()
