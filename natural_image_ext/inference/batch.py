@@ -14,7 +14,7 @@ from medssl.inference.evaluation import write_rows
 from natural_image_ext.data.sources import Pictures, pictures_in
 from natural_image_ext.data.views import read_picture
 from natural_image_ext.inference.predictor import PicturePredictor
-from natural_image_ext.methods.step import entropy_nats
+from natural_image_ext.methods.classification.step import entropy_nats
 
 COLUMNS = ("sample", "predicted", "confidence", "uncertainty_nats")
 

@@ -16,7 +16,7 @@ from medssl.errors import ConfigError, DataError, error_behind
 from medssl.report import compare, write_markdown
 from natural_image_ext.data import read_image_split
 from natural_image_ext.inference import PicturePredictor, load_picture_predictor
-from natural_image_ext.methods import METHODS
+from natural_image_ext.methods.classification import METHODS
 from natural_image_ext.networks import build_classifier
 
 

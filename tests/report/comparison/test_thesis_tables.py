@@ -34,7 +34,7 @@ def test_methods_stand_in_the_thesis_order():
 
 def test_known_methods_are_titles_of_variants():
     from medssl.methods import VARIANTS
-    from natural_image_ext.methods import METHODS, recipe
+    from natural_image_ext.methods.classification import METHODS, recipe
 
     titles = {variant.title for variant in VARIANTS.values()}
     titles |= {recipe(name, "cifar10", divergence).title for name in METHODS for divergence in ("kl", "js", "dual_js")}

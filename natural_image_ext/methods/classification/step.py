@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from natural_image_ext.methods.selection import Selected, Selection
+from natural_image_ext.methods.classification.selection import Selected, Selection
 from natural_image_ext.networks.classifier import Classifier
 
 

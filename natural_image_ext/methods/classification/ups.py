@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from medssl.networks.mc_dropout import mc_dropout
-from natural_image_ext.methods.selection import Selected
-from natural_image_ext.methods.step import SemiSupervisedStep, ViewFeatures
+from natural_image_ext.methods.classification.selection import Selected
+from natural_image_ext.methods.classification.step import SemiSupervisedStep, ViewFeatures
 
 
 class UPS(SemiSupervisedStep):

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from medssl.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
-from natural_image_ext.methods import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection
+from natural_image_ext.methods.classification import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection
 from natural_image_ext.networks import Classifier, ConditionedOutput, NPHead
 
 CLASSES = 3

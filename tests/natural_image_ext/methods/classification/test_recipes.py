@@ -3,7 +3,7 @@
 import pytest
 
 from medssl.errors import ConfigError
-from natural_image_ext.methods import METHODS, FixMatch, MixMatch, NPMatch, build_method, recipe
+from natural_image_ext.methods.classification import METHODS, FixMatch, MixMatch, NPMatch, build_method, recipe
 from natural_image_ext.networks import build_classifier
 
 

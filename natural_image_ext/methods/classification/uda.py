@@ -5,8 +5,8 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-from natural_image_ext.methods.selection import Selected
-from natural_image_ext.methods.step import SemiSupervisedStep, ViewFeatures
+from natural_image_ext.methods.classification.selection import Selected
+from natural_image_ext.methods.classification.step import SemiSupervisedStep, ViewFeatures
 
 
 class UDA(SemiSupervisedStep):

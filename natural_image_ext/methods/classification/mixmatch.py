@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from natural_image_ext.methods.step import AveragedMethod
+from natural_image_ext.methods.classification.step import AveragedMethod
 from natural_image_ext.networks.classifier import Classifier
 
 

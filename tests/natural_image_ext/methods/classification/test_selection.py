@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from natural_image_ext.methods.selection import Selection, aligned, convex
+from natural_image_ext.methods.classification.selection import Selection, aligned, convex
 
 
 def test_golden_s2_curriculum_mapping():

@@ -1,0 +1,26 @@
+"""Semi-supervised classification, one file for each method, on one shared step."""
+
+from natural_image_ext.methods.classification.fixmatch import FixMatch
+from natural_image_ext.methods.classification.mixmatch import MixMatch
+from natural_image_ext.methods.classification.np_match import NPMatch
+from natural_image_ext.methods.classification.recipes import METHODS, Recipe, build_method, recipe
+from natural_image_ext.methods.classification.selection import Selected, Selection
+from natural_image_ext.methods.classification.step import AveragedMethod, SemiSupervisedStep
+from natural_image_ext.methods.classification.uda import UDA
+from natural_image_ext.methods.classification.ups import UPS
+
+__all__ = [
+    "METHODS",
+    "UDA",
+    "UPS",
+    "AveragedMethod",
+    "FixMatch",
+    "MixMatch",
+    "NPMatch",
+    "Recipe",
+    "Selected",
+    "Selection",
+    "SemiSupervisedStep",
+    "build_method",
+    "recipe",
+]
