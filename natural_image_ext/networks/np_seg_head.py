@@ -92,7 +92,7 @@ class NPSegHead(nn.Module):
         )
 
     def forward(self, features: Tensor, samples: int | None = None) -> NPSegOutput:
-        """Predictions for images whose labels are not known."""
+        """Predictions for images whose labels are not known; samples 0 is one prediction, of the latents' means."""
         reduced = self.reduce(features.detach())
         mean, std = self.latent_of(self.described(reduced, self.latent_banks.centres()))
         context = self.described(reduced, self.context_banks.centres())
@@ -158,8 +158,11 @@ class NPSegHead(nn.Module):
         return small
 
     def _draw(self, mean: Tensor, std: Tensor, samples: int | None) -> Tensor:
-        noise = torch.randn(samples or self.samples, *mean.shape, dtype=mean.dtype, device=mean.device)
-        return mean + std * noise
+        """T latent vectors of each image, (T, B, hidden); for 0 samples the one mean."""
+        if samples == 0:
+            return mean.unsqueeze(0)
+        number = self.samples if samples is None else samples
+        return mean + std * torch.randn(number, *mean.shape, dtype=mean.dtype, device=mean.device)
 
 
 def attention(places: Tensor, centres: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from natural_image_ext.methods.classification.mixmatch import MixMatch
 from natural_image_ext.methods.classification.np_match import NPMatch
 from natural_image_ext.methods.classification.recipes import METHODS, Recipe, build_method, recipe
 from natural_image_ext.methods.classification.selection import Selected, Selection
-from natural_image_ext.methods.classification.step import AveragedMethod, SemiSupervisedStep
+from natural_image_ext.methods.classification.step import SemiSupervisedStep
 from natural_image_ext.methods.classification.uda import UDA
 from natural_image_ext.methods.classification.ups import UPS
 
@@ -13,7 +13,6 @@ __all__ = [
     "METHODS",
     "UDA",
     "UPS",
-    "AveragedMethod",
     "FixMatch",
     "MixMatch",
     "NPMatch",

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from natural_image_ext.methods.classification.step import AveragedMethod
+from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.networks.classifier import Classifier
 
 
-class MixMatch(AveragedMethod):
+class MixMatch(AveragedMethod[Classifier]):
     """Cross-entropy on mixed labelled images, squared error of the probabilities on mixed unlabelled ones.
 
     `weak` and `strong` are two weak views of the unlabelled images here (`Views.two_weak`). The unlabelled weight grows

@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from medssl.errors import ConfigError
+from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.classification.fixmatch import FixMatch
 from natural_image_ext.methods.classification.mixmatch import MixMatch
 from natural_image_ext.methods.classification.np_match import DIVERGENCES, NPMatch
 from natural_image_ext.methods.classification.selection import Selection
-from natural_image_ext.methods.classification.step import AveragedMethod, SemiSupervisedStep
+from natural_image_ext.methods.classification.step import SemiSupervisedStep
 from natural_image_ext.methods.classification.uda import UDA
 from natural_image_ext.methods.classification.ups import UPS
 from natural_image_ext.networks.classifier import Classifier, HeadKind

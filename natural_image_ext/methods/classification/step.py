@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch import Tensor
 
+from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.classification.selection import Selected, Selection
 from natural_image_ext.networks.classifier import Classifier
 
@@ -21,26 +21,7 @@ class ViewFeatures:
     strong: Tensor
 
 
-class AveragedMethod(nn.Module):
-    """A method with a moving average of its network's weights: `average` is evaluated, and in the checkpoint."""
-
-    def __init__(self, network: Classifier, ema_decay: float = 0.999) -> None:
-        super().__init__()
-        self.network = network
-        self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(ema_decay))
-        self.average.requires_grad_(False)
-
-    @property
-    def averaged(self) -> Classifier:
-        """The network with averaged weights; its norms and memory banks are those of the live one."""
-        return self.average.module  # type: ignore[return-value]
-
-    def after_step(self) -> None:
-        """Called by the trainer after the optimiser's step."""
-        self.average.update_parameters(self.network)
-
-
-class SemiSupervisedStep(AveragedMethod, ABC):
+class SemiSupervisedStep(AveragedMethod[Classifier], ABC):
     """Losses of a batch with `image` and `label` (labelled), `weak` and `strong` views and `index` (unlabelled).
 
     The views pass the backbone as one batch, so that they share their batch statistics. `predict` labels the weak

@@ -1,0 +1,60 @@
+"""Cross pseudo supervision: two networks with different beginnings, each learns what the other one sees."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from natural_image_ext.methods.averaged import AveragedMethod
+from natural_image_ext.methods.segmentation.cutmix import CutMix
+from natural_image_ext.methods.segmentation.step import Taught, learn, teacher_probs
+from natural_image_ext.networks.class_banks import IGNORED
+from natural_image_ext.networks.segmentation import SegmentationNetwork
+
+
+class CPS(AveragedMethod[SegmentationNetwork]):
+    """Cross-entropy on labels, and on the other network's hard labels of unlabelled and labelled images.
+
+    Unlabelled images are mixed by CutMix, and so are the labels the other network gave to the unmixed ones. The first
+    network is evaluated, as it is: the moving average has no part in the training. `second` builds the other network.
+    """
+
+    def __init__(
+        self,
+        network: SegmentationNetwork,
+        second: Callable[[], SegmentationNetwork],
+        unlabelled_weight: float = 1.5,
+        kl_weight: float = 0.005,
+        ema_decay: float = 0.0,
+        mixer: CutMix | None = None,
+    ) -> None:
+        super().__init__(network, ema_decay)
+        self.other = second().to(next(network.parameters()).device)
+        self.unlabelled_weight, self.kl_weight = unlabelled_weight, kl_weight
+        self.mixer = CutMix() if mixer is None else mixer
+
+    def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        pair = (self.network, self.other)
+        opinions = [Taught(batch["strong"], probs, probs.argmax(1)) for probs in self._opinions(batch["weak"])]
+        # both see the same mixed images: one draw of boxes for both
+        state = torch.random.get_rng_state()
+        mixed = []
+        for opinion in opinions:
+            torch.random.set_rng_state(state)
+            mixed.append(self.mixer(opinion, batch))
+        passes = [learn(network, batch["image"], batch["label"], mixed[1 - i]) for i, network in enumerate(pair)]
+        labelled = sum(F.cross_entropy(found.labelled, batch["label"], ignore_index=IGNORED) for found in passes)
+        crossed = sum(
+            F.cross_entropy(found.unlabelled, mixed[1 - i].labels)
+            + F.cross_entropy(found.labelled, passes[1 - i].labelled.detach().argmax(1))
+            for i, found in enumerate(passes)
+        )
+        kl = passes[0].kl + passes[1].kl
+        loss = labelled + self.unlabelled_weight * crossed + self.kl_weight * kl
+        confidence = opinions[0].confidence.mean()
+        return {"loss": loss, "labelled": labelled, "unlabelled": crossed, "kl": kl, "confidence": confidence}  # type: ignore[dict-item]
+
+    def _opinions(self, images: Tensor) -> list[Tensor]:
+        return [teacher_probs(network, images) for network in (self.network, self.other)]

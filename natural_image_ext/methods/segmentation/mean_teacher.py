@@ -1,0 +1,15 @@
+"""Mean Teacher: the student's probabilities of a strong view follow the teacher's of the weak one."""
+
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent
+
+
+class MeanTeacher(TeacherStudent):
+    """Squared error of the probabilities, averaged over classes and pixels; 100 is its usual weight."""
+
+    def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
+        return F.mse_loss(learned.unlabelled.softmax(1), taught.probs)

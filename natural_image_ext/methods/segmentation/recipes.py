@@ -1,0 +1,86 @@
+"""The segmentation methods by name, and their settings in the literature and the thesis (appendix C)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from medssl.errors import ConfigError
+from natural_image_ext.methods.averaged import AveragedMethod
+from natural_image_ext.methods.segmentation.augseg import AugSeg
+from natural_image_ext.methods.segmentation.cps import CPS
+from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, CutMix
+from natural_image_ext.methods.segmentation.mean_teacher import MeanTeacher
+from natural_image_ext.methods.segmentation.ps_mt import PSMT
+from natural_image_ext.methods.segmentation.u2pl import U2PL
+from natural_image_ext.networks.segmentation import SegmentationNetwork
+
+HEADS = {"plain": "", "dropout": " w/ MC dropout", "np": " w/ NP-SemiSeg"}
+
+
+@dataclass(frozen=True)
+class SegRecipe:
+    """A framework on a data set. strong: the kind of strong view it learns from. options: of its method."""
+
+    title: str
+    method: type[AveragedMethod]
+    strong: str = "colour"
+    unlabelled_weight: float = 1.0
+    ema_decay: float = 0.99
+    options: dict[str, Any] = field(default_factory=dict)
+    crop: int = 480
+    batch_size: int = 12
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    epochs: int = 80
+
+
+FRAMEWORKS = {
+    "supervised": SegRecipe("supervised", MeanTeacher, unlabelled_weight=0.0),
+    "mean_teacher": SegRecipe("MT", MeanTeacher, unlabelled_weight=100.0),
+    "ps_mt": SegRecipe("PS-MT", PSMT, unlabelled_weight=1.5, ema_decay=0.996, options={"mixer": CutMix()}),
+    "u2pl": SegRecipe("U2PL", U2PL, options={"mixer": CutMix()}),
+    "augseg": SegRecipe("AugSeg", AugSeg, "augseg", ema_decay=0.999, options={"mixer": AdaptiveCutMix()}),
+    "cps": SegRecipe("CPS", CPS, unlabelled_weight=1.5, ema_decay=0.0),
+}
+CITYSCAPES: dict[str, Any] = {"crop": 580, "batch_size": 8, "learning_rate": 5e-3, "weight_decay": 5e-4, "epochs": 200}
+
+
+def seg_recipe(variant: str, dataset_name: str, head: str = "np") -> SegRecipe:
+    """The recipe of a framework by its name; data sets of one's own are trained as PASCAL VOC is.
+
+    head only makes the title complete. Raises ConfigError for unknown names.
+    """
+    if variant not in FRAMEWORKS:
+        raise ConfigError(f"variant '{variant}' is unknown. Known: {', '.join(FRAMEWORKS)}.")
+    if head not in HEADS:
+        raise ConfigError(f"head '{head}' is unknown. Known: {', '.join(HEADS)}.")
+    found = FRAMEWORKS[variant]
+    if dataset_name == "cityscapes":
+        found = replace(found, **CITYSCAPES)
+        if variant == "augseg":
+            found = replace(found, ema_decay=0.996, epochs=240, options={**found.options, "confidence": 0.0})
+    return replace(found, title=found.title + HEADS[head])
+
+
+def build_seg_method(
+    recipe: SegRecipe,
+    network: SegmentationNetwork,
+    second: Callable[[], SegmentationNetwork],
+    num_classes: int,
+    steps_per_epoch: int,
+    total_steps: int,
+    unlabelled_weight: float = 1.0,
+    kl_weight: float = 0.005,
+    ema_decay: float = 0.99,
+    warm_up: int = 0,
+) -> AveragedMethod:
+    """The recipe's method on `network`; second builds the other network of CPS."""
+    shared: dict[str, Any] = {"unlabelled_weight": unlabelled_weight, "kl_weight": kl_weight, "ema_decay": ema_decay}
+    if recipe.method is CPS:
+        return CPS(network, second, **shared)
+    own: dict[type[AveragedMethod], dict[str, Any]] = {
+        PSMT: {"steps_per_epoch": steps_per_epoch},
+        U2PL: {"num_classes": num_classes, "total_steps": total_steps},
+    }
+    options = {**shared, "warm_up": warm_up, **recipe.options, **own.get(recipe.method, {})}
+    return recipe.method(network, **options)

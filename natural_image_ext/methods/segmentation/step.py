@@ -1,0 +1,133 @@
+"""The step that teacher-student methods of segmentation share: a teacher labels, a student learns from mixed images."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from natural_image_ext.losses.divergences import gaussian_kl
+from natural_image_ext.methods.averaged import AveragedMethod
+from natural_image_ext.methods.segmentation.cutmix import Mixer
+from natural_image_ext.networks.class_banks import IGNORED
+from natural_image_ext.networks.np_seg_head import NPSegHead
+from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What the student is shown of unlabelled images: images (B, 3, H, W) and the teacher's probabilities (B, C, H, W).
+
+    labels (B, H, W) are the most likely classes; pixels that came from labelled images carry their label.
+    """
+
+    images: Tensor
+    probs: Tensor
+    labels: Tensor
+
+    @property
+    def confidence(self) -> Tensor:
+        """The highest probability of every pixel, (B, H, W)."""
+        return self.probs.amax(1)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The student's pass: joined maps of labelled and then unlabelled images, logits of both at full size, and the KL
+    of the latents of a neural process (0 without one)."""
+
+    features: Tensor
+    labelled: Tensor
+    unlabelled: Tensor
+    kl: Tensor
+
+
+class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
+    """Losses of a batch with `image` and `label` (labelled), `weak` and `strong` views of unlabelled images.
+
+    The moving average of the weights teaches: it labels the weak views. `mixer` then mixes the strong views and what
+    was taught about them; the student learns from labelled and mixed images in one pass. Methods differ in `mixer`
+    and in `unlabelled_loss`. In the first `warm_up` steps the student learns from labels alone.
+    """
+
+    step: Tensor
+
+    def __init__(
+        self,
+        network: SegmentationNetwork,
+        mixer: Mixer | None = None,
+        unlabelled_weight: float = 1.0,
+        kl_weight: float = 0.005,
+        ema_decay: float = 0.99,
+        warm_up: int = 0,
+    ) -> None:
+        super().__init__(network, ema_decay)
+        self.mixer, self.unlabelled_weight, self.kl_weight, self.warm_up = mixer, unlabelled_weight, kl_weight, warm_up
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+
+    def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        taught = self.teach(batch)
+        learned = learn(self.network, batch["image"], batch["label"], taught)
+        terms = {
+            "labelled": F.cross_entropy(learned.labelled, batch["label"], ignore_index=IGNORED),
+            "unlabelled": self.unlabelled_loss(learned, taught, batch),
+            "kl": learned.kl,
+        }
+        weight = self.unlabelled_weight if int(self.step) >= self.warm_up else 0.0
+        loss = terms["labelled"] + weight * terms["unlabelled"] + self.kl_weight * terms["kl"]
+        return {"loss": loss, **terms, "confidence": taught.confidence.mean()}
+
+    def teach(self, batch: dict[str, Any]) -> Taught:
+        """The teacher's opinion on the weak views, mixed with the strong ones."""
+        probs = teacher_probs(self.averaged, batch["weak"])
+        taught = Taught(batch["strong"], probs, probs.argmax(1))
+        return taught if self.mixer is None else self.mixer(taught, batch)
+
+    @abstractmethod
+    def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
+        """What is learned from unlabelled images."""
+
+    def after_step(self) -> None:
+        super().after_step()
+        self.step += 1
+
+
+@contextmanager
+def evaluating(*networks: nn.Module) -> Iterator[None]:
+    """Inside the block the networks neither drop nor learn norms; their modes come back after it."""
+    modes = [network.training for network in networks]
+    for network in networks:
+        network.eval()
+    try:
+        yield
+    finally:
+        for network, mode in zip(networks, modes, strict=True):
+            network.train(mode)
+
+
+@torch.no_grad()
+def teacher_probs(network: SegmentationNetwork, images: Tensor) -> Tensor:
+    """Probabilities (B, C, H, W) of a network that teaches."""
+    with evaluating(network):
+        return torch.softmax(network(images), dim=1)
+
+
+def learn(network: SegmentationNetwork, images: Tensor, labels: Tensor, taught: Taught) -> Learned:
+    """One pass of the student over labelled and taught images.
+
+    With a neural-process head the labelled images are the context and all are targets, taught ones by their labels.
+    """
+    features = network.features(torch.cat([images, taught.images]))
+    number = len(images)
+    if isinstance(network.head, NPSegHead):
+        found = network.head.condition(features[:number], labels, features, torch.cat([labels, taught.labels]))
+        logits = found.mean_logits
+        kl = gaussian_kl(found.mean, found.std.square(), found.context_mean, found.context_std.square()).mean()
+    else:
+        logits, kl = network.head(features), features.new_zeros(())
+    logits = upsampled(logits, images.shape[2:])
+    return Learned(features, logits[:number], logits[number:], kl)
