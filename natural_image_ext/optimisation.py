@@ -18,6 +18,14 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, A
     ]
 
 
+def encoder_and_rest(method: nn.Module, learning_rate: float, head_factor: float) -> list[dict[str, Any]]:
+    """Parameters that learn, for an optimiser: those of encoders, and all else with `head_factor` times their rate."""
+    learning = {name: parameter for name, parameter in method.named_parameters() if parameter.requires_grad}
+    of_encoder = [parameter for name, parameter in learning.items() if ".encoder." in name]
+    others = [parameter for name, parameter in learning.items() if ".encoder." not in name]
+    return [{"params": of_encoder, "lr": learning_rate}, {"params": others, "lr": head_factor * learning_rate}]
+
+
 class CosineDecay(LRScheduler):
     """The learning rate times cos(7 pi k / 16 K) at step k of K = T_max: it ends at a fifth of where it began."""
 

@@ -30,7 +30,7 @@ class PatchCounts(NamedTuple):
     @property
     def pavpu(self) -> float:
         """Share of windows that are accurate and certain, or inaccurate and uncertain."""
-        return (self.accurate_certain + self.inaccurate_uncertain) / sum(self)
+        return (self.accurate_certain + self.inaccurate_uncertain) / sum(self) if sum(self) else float("nan")
 
 
 def pavpu(
@@ -39,12 +39,13 @@ def pavpu(
     window: int | Sequence[int],
     accuracy_threshold: float = 0.5,
     uncertainty_threshold: float = 0.4,
+    counted: Values | None = None,
 ) -> float:
-    """PAvPU in [0, 1]: share of windows that are accurate and certain, or inaccurate and uncertain.
+    """PAvPU in [0, 1]: share of windows that are accurate and certain, or inaccurate and uncertain; NaN without any.
 
     The arguments are those of `patch_counts`.
     """
-    return patch_counts(correct, uncertainty, window, accuracy_threshold, uncertainty_threshold).pavpu
+    return patch_counts(correct, uncertainty, window, accuracy_threshold, uncertainty_threshold, counted).pavpu
 
 
 def patch_counts(
@@ -53,6 +54,7 @@ def patch_counts(
     window: int | Sequence[int],
     accuracy_threshold: float = 0.5,
     uncertainty_threshold: float = 0.4,
+    counted: Values | None = None,
 ) -> PatchCounts:
     """The numbers of accurate or inaccurate, certain or uncertain windows.
 
@@ -61,7 +63,8 @@ def patch_counts(
     image's far border counts as one window and is averaged over the voxels it has.
     A window is accurate if mean(correct) > accuracy_threshold, certain if mean(uncertainty) < uncertainty_threshold,
     which is in the unit of `uncertainty`. The thesis states 0.4 without a unit and no accuracy threshold; 0.5, and
-    averaging within a window, are ours.
+    averaging within a window, are ours. counted: the same shape, true for voxels that count (the others have no label);
+    None for all. A window without any is left out.
     Raises DataError where the arrays do not fit, ConfigError where the window does not.
     """
     check_same_shape(correct, uncertainty, "correct", "uncertainty")
@@ -70,11 +73,14 @@ def patch_counts(
         raise DataError(f"correct has shape {is_correct.shape}, expected an image or a volume that is not empty.")
     edges = _edges(window, is_correct.ndim)
 
-    mean_uncertainty = _window_means(as_array(uncertainty), edges)
-    if not np.isfinite(mean_uncertainty).all():
+    weights = _counted(counted, is_correct)
+    voxels = _window_sums(weights, edges)
+    sums = _window_sums(as_array(uncertainty) * weights, edges)
+    if not np.isfinite(sums).all():
         raise DataError("uncertainty holds NaN or infinite values, expected finite ones.")
-    accurate = _window_means(is_correct, edges) > accuracy_threshold
-    certain = mean_uncertainty < uncertainty_threshold
+    filled = voxels > 0
+    accurate = _window_sums(is_correct & weights, edges)[filled] / voxels[filled] > accuracy_threshold
+    certain = sums[filled] / voxels[filled] < uncertainty_threshold
     return PatchCounts(
         accurate_certain=int(np.count_nonzero(accurate & certain)),
         accurate_uncertain=int(np.count_nonzero(accurate & ~certain)),
@@ -91,16 +97,19 @@ def _edges(window: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
     return tuple(int(edge) for edge in edges)
 
 
-def _window_means(values: Array, edges: tuple[int, ...]) -> Array:
-    """Mean of each window, cut-off windows included."""
-    sums, voxels = values, np.ones((1,) * values.ndim)
+def _counted(counted: Values | None, is_correct: Array) -> Array:
+    """Which voxels count, in the shape of `is_correct`."""
+    if counted is None:
+        return np.ones(is_correct.shape, dtype=bool)
+    check_same_shape(counted, is_correct, "counted", "correct")
+    return boolean_mask(counted, "counted")
+
+
+def _window_sums(values: Array, edges: tuple[int, ...]) -> Array:
+    """Sum of each window, cut-off windows included."""
     for axis, edge in enumerate(edges):
-        length = values.shape[axis]
-        starts = np.arange(0, length, edge)
-        sums = np.add.reduceat(sums, starts, axis=axis, dtype=np.float64)
-        lengths = np.diff(starts, append=length)
-        voxels = voxels * np.expand_dims(lengths, [other for other in range(values.ndim) if other != axis])
-    return sums / voxels
+        values = np.add.reduceat(values, np.arange(0, values.shape[axis], edge), axis=axis, dtype=np.float64)
+    return values
 
 
 def _share(part: int, rest: int) -> float:

@@ -19,7 +19,7 @@ def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
         tracker.set_tags({"checkpoint": checkpoints[-1]})
     run = load_run(folder.path)
     if run.per_case:
-        tracker.log_artifact(evaluation / run.table, "evaluation")
+        tracker.log_artifact(evaluation / run.task.table, "evaluation")
         tracker.log_metrics([(0, _test_metrics(run))])
         for figure in write_figures(folder.path):
             tracker.log_artifact(figure, "figures")

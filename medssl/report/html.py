@@ -43,14 +43,19 @@ def write_report(run_folder: str | Path) -> Path:
     """Writes report.html into the run folder, whole or not at all, and returns its path. Raises DataError."""
     run = load_run(run_folder)
     path = run.folder / "report.html"
-    if run.is_classification:
-        from natural_image_ext.report import PICTURES_REPORT, pictures_content  # noqa: PLC0415  (an extra)
-
-        page = render(PICTURES_REPORT, **shared_content(run), **pictures_content(run))
-    else:
-        page = render(REPORT, **shared_content(run), **_report_content(run))
-    write_text_atomically(path, page)
+    template, content = _own_page(run)
+    write_text_atomically(path, render(template, **shared_content(run), **content))
     return path
+
+
+def _own_page(run: Run) -> tuple[str, dict[str, Any]]:
+    """The template of the run's kind, and what it asks for besides the shared content."""
+    if run.kind == "segmentation":
+        return REPORT, _report_content(run)
+    from natural_image_ext.report import PAGES  # noqa: PLC0415  (an extra)
+
+    template, content = PAGES[run.kind]
+    return template, content(run)
 
 
 def shared_content(run: Run) -> dict[str, Any]:
@@ -101,7 +106,7 @@ def _status_facts(run: Run) -> list[str]:
     if started and finished and (started.tzinfo is None) == (finished.tzinfo is None):
         when += f", took {_duration((finished - started).total_seconds())}"
     size = f"{facts['parameters']:,} parameters" if isinstance(facts.get("parameters"), int) else ""
-    return [part for part in (when, f"{counts} {'pictures' if run.is_classification else 'cases'}", size) if part]
+    return [part for part in (when, f"{counts} {run.task.cases}", size) if part]
 
 
 def _notices(run: Run) -> list[str]:

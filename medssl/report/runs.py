@@ -12,8 +12,31 @@ from medssl.errors import DataError
 
 NEEDED_FACTS = ("name", "method", "dataset", "labelled", "seed", "status")
 TEXT_COLUMNS = ("case", "structure", "empty", "label", "predicted")
-NEEDED_COLUMNS = ("case", "structure", "dice")
-NEEDED_OF_PICTURES = ("sample", "label", "predicted", "uncertainty_nats", "error")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What runs of one kind leave: the table in evaluation/ and its needed columns, the metric they are compared by
+    (main), the one they are validated by, and what their cases are called."""
+
+    table: str
+    needed: tuple[str, ...]
+    main: str
+    validated: str
+    cases: str
+
+
+TASKS = {
+    "segmentation": Task("per_case.csv", ("case", "structure", "dice"), "dice", "dice", "cases"),
+    "classification": Task(
+        "per_sample.csv",
+        ("sample", "label", "predicted", "uncertainty_nats", "error"),
+        "error",
+        "accuracy",
+        "pictures",
+    ),
+    "scenes": Task("per_case.csv", ("case", "structure", "miou", "pavpu"), "miou", "miou", "images"),
+}
 
 PerCaseRow = dict[str, Any]
 
@@ -35,18 +58,13 @@ class Run:
     measured: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def is_classification(self) -> bool:
-        return self.facts.get("task") == "classification"
+    def kind(self) -> str:
+        """'segmentation' (of scans), 'classification' (of pictures) or 'scenes' (their segmentation)."""
+        return str(self.facts.get("task", "segmentation"))
 
     @property
-    def table(self) -> str:
-        """The file of `per_case` in evaluation/."""
-        return "per_sample.csv" if self.is_classification else "per_case.csv"
-
-    @property
-    def main_metric(self) -> str:
-        """The metric that runs are compared by."""
-        return "error" if self.is_classification else "dice"
+    def task(self) -> Task:
+        return TASKS[self.kind]
 
     @property
     def status(self) -> str:
@@ -97,13 +115,14 @@ def load_run(path: str | Path) -> Run:
     if missing:
         raise DataError(f"{facts_file}: {', '.join(missing)} missing. Was it written by another program?")
     evaluation = folder / "evaluation"
-    is_classification = facts.get("task") == "classification"
+    if facts.get("task", "segmentation") not in TASKS:
+        raise DataError(f"{facts_file}: task '{facts['task']}' is unknown. Was it written by a newer medssl?")
     return Run(
         folder=folder,
         facts=facts,
         split=_read_object(folder / "split.json"),
         history=_read_history(folder / "history.jsonl"),
-        per_case=_read_pictures(evaluation) if is_classification else _read_per_case(evaluation / "per_case.csv"),
+        per_case=_read_cases(evaluation, TASKS[facts.get("task", "segmentation")]),
         settings=_read_object(evaluation / "settings.json"),
         measured=_read_object(evaluation / "metrics.json"),
     )
@@ -138,15 +157,13 @@ def _read_history(file: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _read_per_case(file: Path) -> list[PerCaseRow]:
-    """The rows of per_case.csv."""
-    return [_typed_row(row, where) for row, where in _rows(file, NEEDED_COLUMNS)]
-
-
-def _read_pictures(evaluation: Path) -> list[PerCaseRow]:
-    """The rows of per_sample.csv."""
-    rows = _rows(evaluation / "per_sample.csv", NEEDED_OF_PICTURES)
-    return [_typed_row({"case": row.pop("sample"), "structure": "", **row}, where) for row, where in rows]
+def _read_cases(evaluation: Path, task: Task) -> list[PerCaseRow]:
+    """The rows of the task's table; a `sample` is a case of one nameless structure."""
+    rows = []
+    for row, where in _rows(evaluation / task.table, task.needed):
+        named = {"case": row.pop("sample"), "structure": ""} if "sample" in row else {}
+        rows.append(_typed_row({**named, **row}, where))
+    return rows
 
 
 def _rows(file: Path, needed: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:

@@ -14,7 +14,8 @@ from medssl.report.runs import PerCaseRow, Run
 STRUCTURE_METRICS = ("dice", "jaccard", "hd95_mm", "asd_mm", "assd_mm")
 CASE_METRICS = ("pavpu", "uce", "ece", "mean_entropy_bits")
 PICTURE_METRICS = ("error", "top5_error", "uncertainty_nats")
-METRICS = STRUCTURE_METRICS + CASE_METRICS + PICTURE_METRICS
+SCENE_METRICS = ("miou", "accuracy")
+METRICS = SCENE_METRICS + STRUCTURE_METRICS + CASE_METRICS + PICTURE_METRICS + ("mean_entropy_nats",)
 TITLES = {
     "dice": "Dice",
     "jaccard": "Jaccard",
@@ -25,6 +26,9 @@ TITLES = {
     "uce": "UCE",
     "ece": "ECE",
     "mean_entropy_bits": "Entropy (bits)",
+    "miou": "mIoU",
+    "accuracy": "Pixel accuracy",
+    "mean_entropy_nats": "Entropy (nats)",
     "error": "Error",
     "top5_error": "Top-5 error",
     "uncertainty_nats": "Entropy (nats)",
@@ -39,6 +43,9 @@ COMPARISON_TITLES = {  # as in the thesis: what is better, and its name for HD95
     "uce": "UCE ↓",
     "ece": "ECE ↓",
     "mean_entropy_bits": "Entropy (bits)",
+    "miou": "mIoU ↑",
+    "accuracy": "Pixel accuracy ↑",
+    "mean_entropy_nats": "Entropy (nats)",
     "error": "Error ↓",
     "top5_error": "Top-5 error ↓",
     "uncertainty_nats": "Entropy (nats)",
@@ -180,15 +187,15 @@ def stat_text(stat: Stat, metric: str) -> str:
 
 def summary_table(run: Run) -> Table:
     """The run's results as a table for the terminal, one metric per line so that it fits 80 columns."""
-    return _pictures_table(run) if run.is_classification else _scans_table(summarise(run.per_case))
+    return _scans_table(summarise(run.per_case)) if run.kind == "segmentation" else _pictures_table(run)
 
 
 def _pictures_table(run: Run) -> Table:
-    table = Table("metric", "value", title="Test pictures", title_justify="left")
+    table = Table("metric", "value", title=f"Test {run.task.cases}", title_justify="left")
     for metric in METRICS:
         if metric in run.measured:
             table.add_row(TITLES[metric], f"{run.measured[metric]:.4f}")
-    table.add_row("pictures", str(len(run.per_case)))
+    table.add_row(run.task.cases, str(len(run.per_case)))
     return table
 
 

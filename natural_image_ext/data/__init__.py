@@ -1,6 +1,15 @@
-"""Natural images: sets by name, balanced splits, checks, weak and strong views."""
+"""Natural images: sets by name, splits, checks, weak and strong views; pictures with a class, scenes with a mask."""
 
-from natural_image_ext.data.checks import check_pictures
+from natural_image_ext.data.checks import check_pictures, check_scenes
+from natural_image_ext.data.scene_splits import SceneSplit, read_scene_split, split_scenes
+from natural_image_ext.data.scene_views import (
+    LabelledScenes,
+    SceneViews,
+    SemiSupervisedScenes,
+    make_scene_loader,
+    steps_of_epoch,
+)
+from natural_image_ext.data.scenes import Scenes, SceneSource, open_scenes, read_mask
 from natural_image_ext.data.sources import ImageSource, Pictures, open_images
 from natural_image_ext.data.splits import ImageSplit, read_image_split, split_images
 from natural_image_ext.data.views import (
@@ -15,13 +24,26 @@ __all__ = [
     "ImageSource",
     "ImageSplit",
     "LabelledPictures",
+    "LabelledScenes",
     "Pictures",
+    "SceneSource",
+    "SceneSplit",
+    "SceneViews",
+    "Scenes",
     "SemiSupervisedPictures",
+    "SemiSupervisedScenes",
     "Views",
     "check_pictures",
+    "check_scenes",
     "make_picture_loader",
+    "make_scene_loader",
     "open_images",
+    "open_scenes",
     "read_image_split",
+    "read_mask",
     "read_picture",
+    "read_scene_split",
     "split_images",
+    "split_scenes",
+    "steps_of_epoch",
 ]

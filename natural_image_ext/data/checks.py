@@ -2,15 +2,19 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import ignite.distributed as idist
 
+from medssl.data.cases import ROLES
 from medssl.data.check_cache import load_cache, save_cache
 from medssl.data.findings import Finding, require_valid
 from medssl.errors import DataError
+from natural_image_ext.data.scene_splits import SceneSplit
+from natural_image_ext.data.scenes import read_mask
 from natural_image_ext.data.sources import joined
 from natural_image_ext.data.splits import ImageSplit
 from natural_image_ext.data.views import read_picture
@@ -20,23 +24,53 @@ def check_pictures(split: ImageSplit, runs_dir: str | Path) -> None:
     """Raise DataError naming files that are damaged or have no three colours; an unchanged set is not read again."""
     pictures = joined([split.unlabelled, split.labelled, split.validation, split.test])
     files = sorted({picture for picture in pictures.pictures if isinstance(picture, Path)})
+    _require_readable(files, read_picture, "pictures", runs_dir)
+
+
+def check_scenes(split: SceneSplit, num_classes: int, void: int, runs_dir: str | Path) -> None:
+    """Raise DataError naming images and masks that are damaged, do not fit each other or hold unknown classes."""
+    masks: dict[Path, Path | None] = {}
+    for role in ROLES:
+        scenes = split.role(role)
+        masks |= dict(zip(scenes.images, scenes.masks, strict=True))
+
+    def read(image: Path) -> None:
+        picture, mask = read_picture(image), masks[image]
+        if mask is None:
+            return
+        shape = read_mask(mask, num_classes, void).shape
+        if shape != picture.shape[1:]:
+            raise DataError(
+                f"{mask}: {shape[1]}x{shape[0]} pixels, its image has {picture.shape[2]}x{picture.shape[1]}."
+            )
+
+    also = [mask for mask in masks.values() if mask is not None]
+    _require_readable(sorted(masks), read, "images with masks", runs_dir, also)
+
+
+def _require_readable(
+    files: Sequence[Path], read: Callable[[Path], Any], what: str, runs_dir: str | Path, also: Sequence[Path] = ()
+) -> None:
+    """Raise DataError if `read` refuses any of the files; nothing is read again while they and `also` are the same."""
     if idist.get_rank() != 0 or not files:
         return
-    print(f"checking {len(files)} pictures", flush=True)
+    print(f"checking {len(files)} {what}", flush=True)
     cache_file = Path(runs_dir) / "picture_checks.json"
-    cache, stamp = load_cache(cache_file), _stamp(files)
+    cache, stamp = load_cache(cache_file), _stamp([*files, *sorted(also)])
     if stamp not in cache:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            cache[stamp] = [finding for found in pool.map(_findings, files) for finding in found]
+            found = pool.map(lambda file: _findings(file, read), files)
+            cache[stamp] = [finding for findings in found for finding in findings]
         save_cache(cache_file, cache)
     require_valid(cache[stamp])
 
 
-def _findings(file: Path) -> list[Finding]:
+def _findings(file: Path, read: Callable[[Path], Any]) -> list[Finding]:
     try:
-        read_picture(file)
+        read(file)
     except DataError as error:
-        return [Finding(file.stem, str(file), "error", "picture", str(error).removeprefix(f"{file}: "))]
+        named, _, message = str(error).partition(": ")
+        return [Finding(file.stem, named, "error", "picture", message)]
     return []
 
 

@@ -2,14 +2,18 @@
 
 import copy
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from medssl.engine.checkpoint import save_tensors
 from medssl.engine.run_folder import RunFolder
 from medssl.files import write_text_atomically
 from medssl.inference.export import copy_card, require_bundle
 from natural_image_ext.inference.predictor import PicturePredictor
-from natural_image_ext.networks.np_head import NPHead
+from natural_image_ext.inference.scene_predictor import ScenePredictor
+from natural_image_ext.networks.classifier import Classifier
+from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
 def export_classifier(folder: RunFolder, bundle_root: str | Path, predictor: PicturePredictor) -> Path | None:
@@ -17,29 +21,60 @@ def export_classifier(folder: RunFolder, bundle_root: str | Path, predictor: Pic
 
     Returns the path, None in all but the first process.
     """
+    changes = {"image_size": predictor.size, "samples": predictor.inferer.samples, "seed": predictor.seed}
+    return _export(
+        folder,
+        bundle_root,
+        predictor.network,
+        "natural_image_ext.networks.build_classifier",
+        predictor.classes,
+        changes,
+        [predictor.size] * 2,
+    )
+
+
+def export_segmentation(
+    folder: RunFolder, bundle_root: str | Path, predictor: ScenePredictor, crop: int
+) -> Path | None:
+    """The same for a segmentation network that was trained on squares of `crop` pixels."""
+    changes = {"image_size": predictor.size, "crop": crop, **predictor.settings()}
+    changes.pop("size")
+    return _export(
+        folder,
+        bundle_root,
+        predictor.network,
+        "natural_image_ext.networks.build_segmentation",
+        predictor.classes,
+        changes,
+        [crop] * 2,
+    )
+
+
+def _export(
+    folder: RunFolder,
+    bundle_root: str | Path,
+    network: Classifier | SegmentationNetwork,
+    builder: str,
+    classes: Sequence[str],
+    changes: dict[str, Any],
+    spatial_shape: list[int],
+) -> Path | None:
     if not folder.is_writer:
         return None
     source, target = Path(bundle_root), folder.path / "bundle"
     require_bundle(source)
-    network = copy.deepcopy(predictor.network)
-    arguments = dict(network.arguments)
-    if isinstance(network.head, NPHead):
-        network.head = network.head.for_inference()
-        arguments["bank_size"] = 1
+    network, arguments = copy.deepcopy(network), dict(network.arguments)
+    for_inference = getattr(network.head, "for_inference", None)
+    if for_inference is not None:
+        network.head, arguments["bank_size"] = for_inference(), 1
     inference = json.loads((source / "configs" / "inference.json").read_text())
-    inference |= {
-        "bundle_root": ".",
-        "classes": list(predictor.classes),
-        "image_size": predictor.size,
-        "seed": predictor.seed,
-        "samples": predictor.inferer.samples,
-        "network_def": {"_target_": "natural_image_ext.networks.build_classifier", **arguments},
-    }
+    inference |= {"bundle_root": ".", "classes": list(classes), **changes}
+    inference["network_def"] = {"_target_": builder, **arguments}
     metadata = json.loads((source / "configs" / "metadata.json").read_text())
     formats = metadata["network_data_format"]
-    formats["inputs"]["image"]["spatial_shape"] = [predictor.size] * 2
-    formats["outputs"]["pred"]["channel_def"] = {str(number): name for number, name in enumerate(predictor.classes)}
-    formats["outputs"]["pred"]["num_channels"] = len(predictor.classes)
+    formats["inputs"]["image"]["spatial_shape"] = spatial_shape
+    formats["outputs"]["pred"]["channel_def"] = {str(number): name for number, name in enumerate(classes)}
+    formats["outputs"]["pred"]["num_channels"] = len(classes)
     write_text_atomically(target / "configs" / "inference.json", json.dumps(inference, indent=4))
     write_text_atomically(target / "configs" / "metadata.json", json.dumps(metadata, indent=4))
     copy_card(source, target)

@@ -6,6 +6,7 @@ from natural_image_ext.networks.classifier import Classifier, build_classifier
 from natural_image_ext.networks.memory_bank import MemoryBank
 from natural_image_ext.networks.np_head import ConditionedOutput, NPHead, NPOutput
 from natural_image_ext.networks.np_seg_head import NPSegHead, NPSegOutput, NPSegTraining
+from natural_image_ext.networks.segmentation import SegmentationNetwork, build_segmentation
 from natural_image_ext.networks.wide_resnet import WideResNet, wrn_10_1, wrn_28_2, wrn_28_8, wrn_37_2
 
 __all__ = [
@@ -18,9 +19,11 @@ __all__ = [
     "NPSegHead",
     "NPSegOutput",
     "NPSegTraining",
+    "SegmentationNetwork",
     "WideResNet",
     "build_backbone",
     "build_classifier",
+    "build_segmentation",
     "wrn_10_1",
     "wrn_28_2",
     "wrn_28_8",

@@ -101,3 +101,15 @@ def test_arrays_that_do_not_fit_are_refused():
         pavpu(correct, np.full_like(uncertainty, np.nan), 4)
     with pytest.raises(DataError, match="shape"):
         pavpu(correct[0], uncertainty[0], 4)
+
+
+def test_voxels_without_a_label_do_not_count():
+    correct = np.zeros((4, 8), dtype=bool)
+    correct[:, :2] = True
+    uncertainty = np.where(correct, 0.1, 0.9)
+    counted = np.zeros((4, 8), dtype=bool)
+    counted[:, :3] = True  # of the first window the larger part is right and certain; of the second nothing counts
+    found = patch_counts(correct, uncertainty, 4, counted=counted)
+    assert found == (1, 0, 0, 0) and patch_counts(correct, uncertainty, 4) == (0, 0, 0, 2)
+    assert np.isnan(pavpu(correct, uncertainty, 4, counted=np.zeros_like(counted)))
+    assert pavpu(correct, uncertainty, 4, counted=np.ones_like(counted)) == pavpu(correct, uncertainty, 4)

@@ -39,8 +39,8 @@ def compare(run_folders: Sequence[str | Path], against: Sequence[str] = (), metr
     that comes twice, ConfigError for unknown names and for runs of both kinds.
     """
     runs = named_by_coefficients([load_run(folder) for folder in run_folders])
-    main = sorted({run.main_metric for run in runs})
+    main = sorted({run.task.main for run in runs})
     if len(main) > 1:
-        raise ConfigError("some runs segment, others classify: compare each kind by itself.")
+        raise ConfigError("runs of scans, pictures and scenes are of different kinds: compare each kind by itself.")
     wanted = list(dict.fromkeys([*main, *(metric_named(name) for name in metrics)]))
     return Comparison(compare_runs(runs), differences(runs, against, wanted), coefficient_curves(runs))

@@ -11,8 +11,8 @@ from medssl.report.tables import COMPARISON_TITLES
 
 DECIMALS = {"points": 2, "mm": 2, "bits": 4, "nats": 4}
 BETTER = {
-    **dict.fromkeys(("pavpu", "dice", "jaccard"), "more"),
-    **dict.fromkeys(("mean_entropy_bits", "uncertainty_nats"), "neither more nor less"),
+    **dict.fromkeys(("pavpu", "dice", "jaccard", "miou", "accuracy"), "more"),
+    **dict.fromkeys(("mean_entropy_bits", "uncertainty_nats", "mean_entropy_nats"), "neither more nor less"),
 }
 COLUMNS = [
     Column("Method", "text"),

@@ -22,6 +22,7 @@ UNITS = {
     "assd_mm": "mm",
     "mean_entropy_bits": "bits",
     "uncertainty_nats": "nats",
+    "mean_entropy_nats": "nats",
 }
 SCALES = {"points": 100.0, "mm": 1.0, "bits": 1.0, "nats": 1.0}
 CSV_COLUMNS = (

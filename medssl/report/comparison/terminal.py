@@ -14,7 +14,10 @@ from medssl.report.comparison.thesis_tables import by_dataset, results_grid, res
 from medssl.report.grids import Grid, measured_metrics
 from medssl.report.tables import ComparisonRow
 
-BY_WEIGHT = ("dice", "hd95_mm", "asd_mm", "jaccard", "assd_mm", "ece", "pavpu", "uce", "mean_entropy_bits")
+BY_WEIGHT = (
+    *("miou", "accuracy", "dice", "hd95_mm", "asd_mm", "jaccard", "assd_mm", "ece", "pavpu", "uce"),
+    *("mean_entropy_bits", "mean_entropy_nats"),
+)
 NAMES_WIDTH, METRIC_WIDTH = 38, 14
 SMALL_WIDTH = 110
 

@@ -20,12 +20,12 @@ def write_figures(run_folder: str | Path) -> list[Path]:
     """Writes what can be drawn of the run into `figures/` and returns the files."""
     run = load_run(run_folder)
     figures = {"training_curves": training_curves(run)} if run.history else {}
-    if run.is_classification:
-        from natural_image_ext.report import picture_figures  # noqa: PLC0415  (an extra)
-
-        figures |= {name: draw() for name, draw in picture_figures(run).items()}
-    else:
+    if run.kind == "segmentation":
         figures |= _figures_of_scans(run)
+    else:
+        from natural_image_ext.report import FIGURES  # noqa: PLC0415  (an extra)
+
+        figures |= {name: draw() for name, draw in FIGURES[run.kind](run).items()}
     paths = []
     for name, figure in figures.items():
         path = run.folder / "figures" / f"{name}.png"

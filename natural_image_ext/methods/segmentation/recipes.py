@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from medssl.errors import ConfigError
@@ -12,14 +13,17 @@ from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, CutMix
 from natural_image_ext.methods.segmentation.mean_teacher import MeanTeacher
 from natural_image_ext.methods.segmentation.ps_mt import PSMT
 from natural_image_ext.methods.segmentation.u2pl import U2PL
-from natural_image_ext.networks.segmentation import SegmentationNetwork
+from natural_image_ext.networks.segmentation import SegmentationNetwork, build_segmentation
 
 HEADS = {"plain": "", "dropout": " w/ MC dropout", "np": " w/ NP-SemiSeg"}
 
 
 @dataclass(frozen=True)
 class SegRecipe:
-    """A framework on a data set. strong: the kind of strong view it learns from. options: of its method."""
+    """A framework on a data set. strong: the kind of strong view it learns from. options: of its method.
+
+    head_factor: how many times faster all but the encoder learns.
+    """
 
     title: str
     method: type[AveragedMethod]
@@ -32,6 +36,7 @@ class SegRecipe:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
     epochs: int = 80
+    head_factor: float = 10.0
 
 
 FRAMEWORKS = {
@@ -42,7 +47,14 @@ FRAMEWORKS = {
     "augseg": SegRecipe("AugSeg", AugSeg, "augseg", ema_decay=0.999, options={"mixer": AdaptiveCutMix()}),
     "cps": SegRecipe("CPS", CPS, unlabelled_weight=1.5, ema_decay=0.0),
 }
-CITYSCAPES: dict[str, Any] = {"crop": 580, "batch_size": 8, "learning_rate": 5e-3, "weight_decay": 5e-4, "epochs": 200}
+CITYSCAPES: dict[str, Any] = {
+    "crop": 580,
+    "batch_size": 8,
+    "learning_rate": 5e-3,
+    "weight_decay": 5e-4,
+    "epochs": 200,
+    "head_factor": 1.0,
+}
 
 
 def seg_recipe(variant: str, dataset_name: str, head: str = "np") -> SegRecipe:
@@ -65,7 +77,6 @@ def seg_recipe(variant: str, dataset_name: str, head: str = "np") -> SegRecipe:
 def build_seg_method(
     recipe: SegRecipe,
     network: SegmentationNetwork,
-    second: Callable[[], SegmentationNetwork],
     num_classes: int,
     steps_per_epoch: int,
     total_steps: int,
@@ -73,11 +84,12 @@ def build_seg_method(
     kl_weight: float = 0.005,
     ema_decay: float = 0.99,
     warm_up: int = 0,
+    second: Callable[[], SegmentationNetwork] | None = None,
 ) -> AveragedMethod:
-    """The recipe's method on `network`; second builds the other network of CPS."""
+    """The recipe's method on `network`; second builds the other network of CPS, by default one like the first."""
     shared: dict[str, Any] = {"unlabelled_weight": unlabelled_weight, "kl_weight": kl_weight, "ema_decay": ema_decay}
     if recipe.method is CPS:
-        return CPS(network, second, **shared)
+        return CPS(network, second or partial(build_segmentation, **network.arguments), **shared)
     own: dict[type[AveragedMethod], dict[str, Any]] = {
         PSMT: {"steps_per_epoch": steps_per_epoch},
         U2PL: {"num_classes": num_classes, "total_steps": total_steps},

@@ -56,7 +56,9 @@ def batch():
 
 def built(name, head="plain", **changes):
     options = {"num_classes": CLASSES, "steps_per_epoch": 2, "total_steps": 10, **changes}
-    return build_seg_method(seg_recipe(name, "voc", head), network(head), lambda: network(head, seed=9), **options)
+    return build_seg_method(
+        seg_recipe(name, "voc", head), network(head), second=lambda: network(head, seed=9), **options
+    )
 
 
 @pytest.mark.parametrize("head", ["plain", "dropout", "np"])

@@ -1,0 +1,147 @@
+"""Labelled, unlabelled, validation and test scenes: drawn by seed, or read from the literature's lists."""
+
+import hashlib
+import json
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medssl.data.cases import ROLES, require_same_split
+from medssl.errors import ConfigError, DataError
+from medssl.files import write_text_atomically
+from natural_image_ext.data.scenes import Scenes, SceneSource, listed_scenes
+
+
+@dataclass(frozen=True)
+class SceneSplit:
+    """Scenes of every role; `hash` names this very choice."""
+
+    labelled: Scenes
+    unlabelled: Scenes
+    validation: Scenes
+    test: Scenes
+    origin: dict[str, Any]
+
+    def role(self, name: str) -> Scenes:
+        """The scenes of a role: labelled, unlabelled, validation or test."""
+        if name not in ROLES:
+            raise ConfigError(f"role '{name}' is unknown. Known: {', '.join(ROLES)}.")
+        return getattr(self, name)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: len(self.role(name)) for name in ROLES}
+
+    @property
+    def hash(self) -> str:
+        """First 16 hex digits of the SHA-256 over the ids of every role."""
+        ids = [self.origin["dataset"], *(self.role(name).ids for name in ROLES)]
+        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
+
+    def write(self, path: str | Path) -> None:
+        """Write every scene's role and files; ConfigError if the file holds another split."""
+        if Path(path).is_file():
+            require_same_split(path, read_scene_split(path).hash, self.hash)
+            return
+        cases = [
+            {"id": i, "role": role, "image": str(image), **({} if mask is None else {"label": str(mask)})}
+            for role in ROLES
+            for image, mask, i in zip(*vars(self.role(role)).values(), strict=True)
+        ]
+        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, "cases": cases}
+        write_text_atomically(path, json.dumps(content, indent=1))
+
+
+def split_scenes(
+    source: SceneSource,
+    labelled: int | float,
+    validation: int | float = 0,
+    test: int | float = 0.25,
+    seed: int = 0,
+    lists_dir: str | Path | None = None,
+) -> SceneSplit:
+    """The split of `source`. Numbers below 1 are shares of what there is to choose from.
+
+    labelled scenes are drawn with seed among those with a mask; validation scenes are taken from them. Where the source
+    has no test part, `test` is the last share of every sequence (names up to the first _), not drawn: neighbouring
+    frames of a film are alike and must not be on both sides. lists_dir: labeled.txt and unlabeled.txt of the
+    literature, instead of a draw. Raises ConfigError for numbers that cannot be.
+    """
+    if min(labelled, validation, test) < 0 or labelled == 0:
+        raise ConfigError(f"labelled {labelled}, validation {validation}, test {test}: expected numbers above 0.")
+    training, testing = source.train, source.test
+    if not len(testing):
+        training, testing = _last_of_each_sequence(training, test)
+    if lists_dir is None:
+        known = [place for place, mask in enumerate(training.masks) if mask is not None]
+        number = _count(labelled, len(known))
+        if not 0 < number <= len(known):
+            raise ConfigError(f"labelled {labelled}: {len(known)} training images have a mask. Ask for fewer.")
+        chosen = random.Random(f"{seed}/labelled").sample(known, number)  # noqa: S311  (a split, no secret)
+        with_label, rest = training.take(chosen), training.take(_others(len(training), chosen))
+    else:
+        folder = Path(lists_dir)
+        with_label = listed_scenes(source.root, folder / "labeled.txt")
+        rest = listed_scenes(source.root, folder / "unlabeled.txt")
+        bare = [i for i, mask in zip(with_label.ids, with_label.masks, strict=True) if mask is None]
+        if bare:
+            raise DataError(f"{folder / 'labeled.txt'}: {len(bare)} images have no mask, first '{bare[0]}'.")
+    held = _count(validation, len(with_label))
+    if held >= len(with_label):
+        raise ConfigError(f"validation {validation}: no labelled image is left to learn from. Ask for fewer.")
+    origin = {"dataset": source.name, "seed": seed, "lists": lists_dir is not None}
+    parts = (with_label.take(range(held, len(with_label))), rest, with_label.take(range(held)), testing)
+    _refuse_shared(parts)
+    return SceneSplit(*parts, origin=origin)
+
+
+def read_scene_split(path: str | Path) -> SceneSplit:
+    """The split stored at `path`; DataError if its hash does not fit its content."""
+    try:
+        content = json.loads(Path(path).read_text())
+        split = SceneSplit(**{role: _of_role(content["cases"], role) for role in ROLES}, origin=content["origin"])
+        stored = content["hash"]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
+    if split.hash != stored:
+        raise DataError(f"{path}: the hash {stored} does not fit the cases ({split.hash}). Was it edited?")
+    return split
+
+
+def _of_role(cases: Sequence[dict[str, Any]], role: str) -> Scenes:
+    own = [case for case in cases if case["role"] == role]
+    masks = [Path(case["label"]) if "label" in case else None for case in own]
+    return Scenes([Path(case["image"]) for case in own], masks, [case["id"] for case in own])
+
+
+def _last_of_each_sequence(scenes: Scenes, test: int | float) -> tuple[Scenes, Scenes]:
+    """Training scenes, and the last share of every sequence that has masks for testing."""
+    sequences: dict[str, list[int]] = defaultdict(list)
+    for place, name in enumerate(scenes.ids):
+        sequences[f"{Path(name).parent}/{Path(name).name.split('_')[0]}"].append(place)
+    share = test if test < 1 else test / len(scenes)
+    taken = [place for places in sequences.values() for place in places[len(places) - round(share * len(places)) :]]
+    taken = [place for place in taken if scenes.masks[place] is not None]
+    if not taken:
+        raise ConfigError(f"test {test}: no image with a mask is left for testing. Ask for more.")
+    return scenes.take(_others(len(scenes), taken)), scenes.take(sorted(taken))
+
+
+def _refuse_shared(parts: Sequence[Scenes]) -> None:
+    seen: dict[str, int] = {}
+    for number, part in enumerate(parts):
+        for name in part.ids:
+            if seen.setdefault(name, number) != number:
+                raise DataError(f"{name}: is both {ROLES[seen[name]]} and {ROLES[number]}. Mend the lists.")
+
+
+def _others(number: int, places: Sequence[int]) -> list[int]:
+    away = set(places)
+    return [place for place in range(number) if place not in away]
+
+
+def _count(number: int | float, total: int) -> int:
+    return round(number * total) if 0 < number < 1 else int(number)

@@ -1,0 +1,169 @@
+"""From images and masks to batches: the same crop of both, weak and strong views, drawn by seed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from medssl.data.mixing import UNLABELLED_SEED
+from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
+from medssl.errors import ConfigError
+from natural_image_ext.data.scene_splits import SceneSplit
+from natural_image_ext.data.scenes import VOID, Scenes, read_mask
+from natural_image_ext.data.views import StepDraws, StepSampler, read_picture
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, whose weights encoders begin with
+StrongKind = Literal["colour", "augseg"]
+
+
+@dataclass(frozen=True)
+class SceneViews:
+    """The augmentations. size: of the longer side before anything else, None to keep images as they are.
+
+    cropped: scaled by 0.5 to 2, flipped, cut to `crop` pixels a side, image and mask alike. strong: of the cropped
+    image, "colour" jitters colours, greys and blurs, "augseg" does up to three of nine things with any strength.
+    """
+
+    crop: int
+    size: int | None = None
+    strong: StrongKind = "colour"
+
+    def sized(self) -> v2.Transform:
+        """(Image, Mask) to the size they are worked on."""
+        if self.size is None:
+            return v2.Identity()
+        return v2.Resize(None, max_size=self.size, antialias=True)
+
+    def cropped(self) -> v2.Transform:
+        fill = {tv_tensors.Image: 124, tv_tensors.Mask: VOID}
+        cut = v2.RandomCrop(self.crop, pad_if_needed=True, fill=fill)
+        return v2.Compose([_RandomScale(0.5, 2.0), v2.RandomHorizontalFlip(), cut])
+
+    def stronger(self) -> v2.Transform:
+        if self.strong == "augseg":
+            return _UpToThree()
+        jitter = v2.RandomApply([v2.ColorJitter(0.5, 0.5, 0.5, 0.25)], p=0.8)
+        blur = v2.RandomApply([v2.GaussianBlur(5, (0.1, 2.0))], p=0.5)
+        return v2.Compose([jitter, v2.RandomGrayscale(0.2), blur])
+
+
+def normalised(image: Tensor) -> Tensor:
+    """(3, H, W) uint8 to floats, as encoders take them."""
+    return v2.functional.normalize(v2.functional.to_dtype(image, torch.float32, scale=True), MEAN, STD)
+
+
+def read_scene(scenes: Scenes, place: int, num_classes: int, void: int) -> tuple[tv_tensors.Image, tv_tensors.Mask]:
+    """Image (3, H, W) uint8 and mask (H, W), 255 everywhere where there is none."""
+    image, path = read_picture(scenes.images[place]), scenes.masks[place]
+    if path is None:
+        return tv_tensors.Image(image), tv_tensors.Mask(torch.full(image.shape[1:], VOID, dtype=torch.uint8))
+    mask = read_mask(path, num_classes, void)
+    return tv_tensors.Image(image), tv_tensors.Mask(torch.from_numpy(np.ascontiguousarray(mask)))
+
+
+class SemiSupervisedScenes(Dataset):
+    """Whole batches: `image`, `label`, `id` of labelled scenes; `weak`, `strong` views of unlabelled ones."""
+
+    def __init__(self, split: SceneSplit, views: SceneViews, num_classes: int, void: int = VOID) -> None:
+        if not len(split.unlabelled):
+            raise ConfigError("the split has no unlabelled images. Ask for fewer labelled ones, or train supervised.")
+        self.labelled, self.unlabelled = split.labelled, split.unlabelled
+        self.num_classes, self.void = num_classes, void
+        self.sized, self.cropped, self.stronger = views.sized(), views.cropped(), views.stronger()
+
+    def __getitem__(self, draws: StepDraws) -> dict[str, Any]:
+        with torch.random.fork_rng(devices=[]):
+            shown = [self._seen(self.labelled, draw) for draw in draws.labelled]
+            hidden = [self._both_views(draw) for draw in draws.unlabelled]
+        return {
+            "image": torch.stack([normalised(image) for image, _ in shown]),
+            "label": torch.stack([mask.long() for _, mask in shown]),
+            "weak": torch.stack([normalised(weak) for weak, _ in hidden]),
+            "strong": torch.stack([normalised(strong) for _, strong in hidden]),
+            "id": [self.labelled.ids[draw.case] for draw in draws.labelled],
+        }
+
+    def _seen(self, scenes: Scenes, draw: Draw) -> Sequence[Tensor]:
+        """Image and mask of a draw, cropped by the draw's own chance."""
+        torch.random.default_generator.manual_seed(draw.seed)
+        return self.cropped(*self.sized(*read_scene(scenes, draw.case, self.num_classes, self.void)))
+
+    def _both_views(self, draw: Draw) -> tuple[Tensor, Tensor]:
+        weak, _ = self._seen(self.unlabelled, draw)
+        return weak, self.stronger(weak)
+
+
+def make_scene_loader(
+    dataset: SemiSupervisedScenes, batch_size: int, steps: int, seed: int = 0, num_workers: int = 0
+) -> DataLoader:
+    """`steps` batches an epoch of `batch_size` labelled and as many unlabelled scenes, those of all processes."""
+    own, rank, world_size = share_of_process(batch_size, "batch_size")
+    labelled = EpochSampler(len(dataset.labelled), own, steps, seed, rank, world_size)
+    unlabelled = EpochSampler(len(dataset.unlabelled), own, steps, seed + UNLABELLED_SEED, rank, world_size)
+    return loader_of(dataset, StepSampler(labelled, unlabelled, steps), None, num_workers)
+
+
+def steps_of_epoch(split: SceneSplit, batch_size: int) -> int:
+    """Batches that show every unlabelled scene about once."""
+    return max(1, len(split.unlabelled) // batch_size)
+
+
+class LabelledScenes(Dataset):
+    """Single scenes for evaluation: `image` normalised, `label`, at the size they are worked on."""
+
+    def __init__(self, scenes: Scenes, size: int | None, num_classes: int, void: int = VOID) -> None:
+        self.scenes, self.num_classes, self.void = scenes, num_classes, void
+        self.sized = SceneViews(1, size).sized()
+
+    def __len__(self) -> int:
+        return len(self.scenes)
+
+    def __getitem__(self, place: int) -> dict[str, Any]:
+        image, mask = self.sized(*read_scene(self.scenes, place, self.num_classes, self.void))
+        return {"image": normalised(image), "label": mask.long(), "id": self.scenes.ids[place]}
+
+
+class _RandomScale(v2.Transform):
+    """Image and mask larger or smaller by one factor."""
+
+    def __init__(self, least: float, most: float) -> None:
+        super().__init__()
+        self.least, self.most = least, most
+
+    def forward(self, *inputs: Any) -> Any:
+        factor = self.least + (self.most - self.least) * torch.rand(()).item()
+        size = [max(1, round(factor * side)) for side in inputs[0].shape[-2:]]
+        return v2.functional.resize(inputs[0], size, antialias=True), v2.functional.resize(
+            inputs[1], size, interpolation=v2.InterpolationMode.NEAREST
+        )
+
+
+class _UpToThree(v2.Transform):
+    """AugSeg's strong view: one to three different intensity changes, each with a strength drawn evenly."""
+
+    def forward(self, *inputs: Any) -> Any:
+        image = inputs[0]
+        number = int(torch.randint(1, 4, ()))
+        for place in torch.randperm(len(_CHANGES))[:number].tolist():
+            least, most, change = _CHANGES[place]
+            image = change(image, least + (most - least) * torch.rand(()).item())
+        return image
+
+
+_CHANGES: list[tuple[float, float, Any]] = [
+    (0.0, 1.0, lambda image, _: image),
+    (0.0, 1.0, lambda image, _: v2.functional.autocontrast(image)),
+    (0.0, 1.0, lambda image, _: v2.functional.equalize(image)),
+    (0.1, 2.0, lambda image, s: v2.functional.gaussian_blur(image, [5, 5], [s, s])),
+    (0.5, 1.5, v2.functional.adjust_contrast),
+    (0.5, 1.5, v2.functional.adjust_brightness),
+    (0.5, 1.5, v2.functional.adjust_saturation),
+    (-0.25, 0.25, v2.functional.adjust_hue),
+    (4.0, 8.0, lambda image, s: v2.functional.posterize(image, int(s))),
+]

@@ -1,0 +1,127 @@
+"""Evaluation of a segmentation of scenes: mean IoU over all pixels, PAvPU, and a table with every image."""
+
+import io
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ignite.distributed as idist
+import numpy as np
+from torchvision.transforms import v2
+
+from medssl.files import write_bytes_atomically, write_text_atomically
+from medssl.inference.evaluation import write_rows
+from medssl.metrics import pavpu
+from natural_image_ext.data.scene_views import SceneViews, read_scene
+from natural_image_ext.data.scenes import VOID, Scenes
+from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
+
+COLUMNS = ("case", "structure", "miou", "accuracy", "pavpu", "mean_entropy_nats", "seconds")
+
+
+@dataclass(frozen=True)
+class SceneEvaluation:
+    """Predicts `scenes` and writes per_case.csv, metrics.json, settings.json and predictions/<id>.npz.
+
+    Images and masks are compared at the size the network works on, with crop_to at most that many pixels a side from
+    the centre (VOC). mIoU is the mean over classes of the IoU of all pixels of all images; per_case.csv has the mean
+    over the classes of an image. PAvPU: windows of `pavpu_window` pixels, certain below `pavpu_threshold_nats`.
+    """
+
+    predictor: ScenePredictor
+    scenes: Scenes
+    output_dir: str | Path
+    void: int = VOID
+    crop_to: int | None = None
+    pavpu_window: int = 64
+    pavpu_threshold_nats: float = 0.4
+
+    def run(self) -> dict[str, Any]:
+        """The metrics, in [0, 1]; the first process of a group does the work."""
+        if idist.get_rank() != 0:
+            return {}
+        if not len(self.scenes):
+            print("evaluation: the split has no images to evaluate", flush=True)
+            return {}
+        folder, number = Path(self.output_dir), len(self.predictor.classes)
+        confusion, rows = np.zeros((number, number), dtype=np.int64), []
+        for place in range(len(self.scenes)):
+            counted, row = self._evaluate(place, folder / "predictions")
+            confusion += counted
+            rows.append(row)
+        ious = iou_of_classes(confusion)
+        metrics = {
+            "miou": float(np.nanmean(ious)),
+            "accuracy": float(np.trace(confusion) / max(1, confusion.sum())),
+            "pavpu": float(np.nanmean([row["pavpu"] for row in rows])),
+            "images": len(rows),
+            "classes": {name: float(iou) for name, iou in zip(self.predictor.classes, ious, strict=True)},
+        }
+        write_rows(folder / "per_case.csv", COLUMNS, rows)
+        write_text_atomically(folder / "metrics.json", json.dumps(metrics, indent=1))
+        write_text_atomically(folder / "settings.json", json.dumps(self._settings(), indent=1))
+        print(f"evaluation: {len(rows)} images, mIoU {metrics['miou']:.4f}, PAvPU {metrics['pavpu']:.4f}", flush=True)
+        return metrics
+
+    def _evaluate(self, place: int, folder: Path) -> tuple[np.ndarray, dict[str, Any]]:
+        """Confusion matrix (C, C), label by prediction, and the row of an image."""
+        name = self.scenes.ids[place]
+        image, mask = read_scene(self.scenes, place, len(self.predictor.classes), self.void)
+        if self.crop_to is not None:
+            side = [min(self.crop_to, length) for length in image.shape[-2:]]
+            image, mask = v2.CenterCrop(side)(image, mask)
+        _, sized = SceneViews(1, self.predictor.size).sized()(image, mask)
+        label = sized.numpy()
+        started = time.perf_counter()
+        found = self.predictor(image, name)
+        seconds = time.perf_counter() - started
+        counted = confusion_matrix(found.classes, label, len(self.predictor.classes))
+        _write(folder / f"{name.replace('/', '__')}.npz", found)
+        row = {
+            "case": name,
+            "structure": "",
+            "miou": float(np.nanmean(iou_of_classes(counted))) if counted.any() else math.nan,
+            "accuracy": float(np.trace(counted) / max(1, counted.sum())),
+            "pavpu": pavpu(
+                found.classes == label,
+                found.entropy,
+                self.pavpu_window,
+                uncertainty_threshold=self.pavpu_threshold_nats,
+                counted=label != VOID,
+            ),
+            "mean_entropy_nats": float(found.entropy.mean()),
+            "seconds": seconds,
+        }
+        return counted, row
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            **self.predictor.settings(),
+            "crop_to": self.crop_to,
+            "pavpu_window": self.pavpu_window,
+            "pavpu_threshold_nats": self.pavpu_threshold_nats,
+            "n_images": len(self.scenes),
+        }
+
+
+def confusion_matrix(predicted: np.ndarray, label: np.ndarray, num_classes: int) -> np.ndarray:
+    """Pixels by label (rows) and prediction (columns); those without a label (255) are left out."""
+    known = label != VOID
+    pairs = label[known].astype(np.int64) * num_classes + predicted[known]
+    return np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
+
+
+def iou_of_classes(confusion: np.ndarray) -> np.ndarray:
+    """Intersection over union of every class; NaN for one that neither label nor prediction has."""
+    both = np.diag(confusion).astype(float)
+    either = confusion.sum(0) + confusion.sum(1) - both
+    return np.divide(both, either, out=np.full(len(both), np.nan), where=either > 0)
+
+
+def _write(path: Path, found: ScenePrediction) -> None:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, classes=found.classes, entropy=found.entropy.astype(np.float16))
+    write_bytes_atomically(path, buffer.getvalue())

@@ -1,0 +1,64 @@
+"""From an image to its segmentation and uncertainty: the one path of evaluation and of prediction."""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from monai.inferers import Inferer
+from torch import Tensor
+
+from medssl.engine.seeding import seeded
+from medssl.inference.predictor import load_weights, parse_bundle
+from natural_image_ext.data.scene_views import SceneViews, normalised
+from natural_image_ext.inference.scene_sampling import SampledSceneInferer
+from natural_image_ext.methods.classification.step import entropy_nats
+from natural_image_ext.networks.segmentation import SegmentationNetwork
+
+
+@dataclass(frozen=True)
+class ScenePrediction:
+    """classes (H, W) uint8 and entropy (H, W) in nats, at the size the network works on; probs (C, H, W)."""
+
+    classes: np.ndarray
+    entropy: np.ndarray
+    probs: Tensor
+
+
+@dataclass
+class ScenePredictor:
+    """A network, the names of its classes and the size of its images; weights come from `checkpoint` if given."""
+
+    network: SegmentationNetwork
+    classes: tuple[str, ...]
+    size: int | None = None
+    inferer: Inferer = field(default_factory=SampledSceneInferer)
+    device: torch.device | str = "cpu"
+    checkpoint: str | Path | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            load_weights(self.network, self.checkpoint)
+        self.network.to(self.device)
+
+    def __call__(self, image: Tensor, name: str) -> ScenePrediction:
+        """The prediction of image (3, H, W) uint8; the same for the same image, seed and name."""
+        prepared = normalised(SceneViews(1, self.size).sized()(image))
+        self.network.eval()
+        with seeded(self.seed, name):
+            probs = self.inferer(prepared.unsqueeze(0).to(self.device), self.network)[0].float().cpu()
+        entropy = entropy_nats(probs.movedim(0, -1)).clamp(0, math.log(len(self.classes)))
+        return ScenePrediction(probs.argmax(0).to(torch.uint8).numpy(), entropy.numpy(), probs)
+
+    def settings(self) -> dict[str, Any]:
+        """What a prediction depends on besides image and weights."""
+        how = "sliding" if type(self.inferer).__name__ == "SlidingScenes" else "whole"
+        return {"samples": self.inferer.samples, "seed": self.seed, "size": self.size, "evaluation": how}  # type: ignore[attr-defined]
+
+
+def load_scene_predictor(bundle: str | Path, **overrides: Any) -> ScenePredictor:
+    """The predictor of a trained bundle or of a run's folder; overrides that are None do not count."""
+    return parse_bundle(bundle, **overrides).get_parsed_content("predictor")

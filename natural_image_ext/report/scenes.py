@@ -1,0 +1,126 @@
+"""What the page of a run that segments scenes shows."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from torchvision.transforms import v2
+
+from medssl.errors import DataError, MedsslError
+from medssl.report.figures.pictures import picture
+from medssl.report.figures.style import INK, PAGE_WIDTH_IN, styled
+from medssl.report.grids import Cell, Column, Grid, Row
+from medssl.report.runs import PerCaseRow, Run
+from medssl.report.scrub import without_paths
+from natural_image_ext.data.scene_splits import read_scene_split
+from natural_image_ext.data.scene_views import SceneViews, read_scene
+from natural_image_ext.data.scenes import VOID
+
+TILES = {"miou": "mIoU", "accuracy": "Pixel accuracy", "pavpu": "PAvPU"}
+TITLES = ("image", "label", "prediction", "uncertainty")
+
+
+def scene_content(run: Run) -> dict[str, Any]:
+    """What SCENES_REPORT asks for besides the content that all runs share."""
+    panels, problem = None, ""
+    if run.per_case:
+        try:
+            panels = picture(scene_panels, run)
+        except (MedsslError, OSError) as error:  # the images may have moved since; the numbers still stand
+            problem = f"No pictures: {without_paths(str(error), run.folder)}"
+    measured = run.measured
+    return {
+        "tiles": [
+            {"title": title, "text": f"{100 * measured[metric]:.2f} %", "small": ""}
+            for metric, title in TILES.items()
+            if metric in measured
+        ],
+        "classes": _classes_grid(measured["classes"]) if measured.get("classes") else None,
+        "panels": panels,
+        "problem": problem,
+        "images": _images_grid(run.per_case) if run.per_case else None,
+    }
+
+
+def scene_figures(run: Run) -> dict[str, Callable[[], Figure]]:
+    """The figures that can be drawn of the run, by name."""
+    return {"scenes": partial(scene_panels, run)} if run.per_case else {}
+
+
+@styled
+def scene_panels(run: Run) -> Figure:
+    """Best, median and worst test image. Raises DataError where images or predictions are not there any more."""
+    chosen = telling_images(run.per_case)
+    figure = Figure(figsize=(PAGE_WIDTH_IN, 0.3 + 1.95 * len(chosen)), layout="constrained")
+    grid = figure.subplots(len(chosen), 4, squeeze=False)
+    colours = _colours(len(run.facts["classes"]))
+    for axes, (title, row) in zip(grid, chosen.items(), strict=True):
+        image, label, classes, entropy = _maps(run, row["case"])
+        axes[0].imshow(image)
+        for place, values in ((1, label), (2, classes)):
+            axes[place].imshow(values, cmap=colours, vmin=0, vmax=VOID, interpolation="nearest")
+        axes[3].imshow(entropy, cmap="magma", vmin=0, vmax=math.log(len(run.facts["classes"])))
+        axes[0].set_ylabel(f"{title}, mIoU {row['miou']:.2f}", color=INK)
+        for cell in axes:
+            cell.set(xticks=[], yticks=[])
+            cell.grid(visible=False)
+            cell.spines[:].set_visible(False)
+    for cell, title in zip(grid[0], TITLES, strict=True):
+        cell.set_title(title)
+    return figure
+
+
+def telling_images(rows: list[PerCaseRow]) -> dict[str, PerCaseRow]:
+    """The rows of the best, the median and the worst image; below three images those there are."""
+    order = sorted((row for row in rows if math.isfinite(row["miou"])), key=lambda row: (-row["miou"], row["case"]))
+    places = {"best": 0, "median": len(order) // 2, "worst": len(order) - 1}
+    chosen: dict[str, PerCaseRow] = {}
+    for name, place in places.items():
+        if order and order[place] not in chosen.values():
+            chosen[name] = order[place]
+    return chosen
+
+
+def _maps(run: Run, case: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Image (H, W, 3), label, predicted classes and entropy (H, W) of a test image."""
+    scenes = read_scene_split(run.folder / "split.json").test
+    file = run.folder / "evaluation" / "predictions" / f"{case.replace('/', '__')}.npz"
+    if not Path(file).is_file():
+        raise DataError(f"{file}: no such file. Evaluate again.")
+    stored = np.load(file)
+    settings = run.settings
+    image, mask = read_scene(scenes, scenes.ids.index(case), len(run.facts["classes"]), int(run.facts["void"]))
+    if settings.get("crop_to"):
+        image, mask = v2.CenterCrop([min(settings["crop_to"], length) for length in image.shape[-2:]])(image, mask)
+    image, mask = SceneViews(1, settings.get("size")).sized()(image, mask)
+    return image.permute(1, 2, 0).numpy(), mask.numpy(), stored["classes"], stored["entropy"].astype(np.float32)
+
+
+def _colours(number: int) -> ListedColormap:
+    """A colour for each class, white for pixels without one."""
+    base = mpl.colormaps["tab20"].colors + mpl.colormaps["tab20b"].colors  # type: ignore[attr-defined]
+    table = [base[place % len(base)] for place in range(number)] + [(1.0, 1.0, 1.0)] * (VOID + 1 - number)
+    return ListedColormap(table)
+
+
+def _classes_grid(classes: dict[str, float]) -> Grid:
+    """One line per class, the worst first; classes the test images do not have last."""
+    rows = []
+    for name, iou in sorted(classes.items(), key=lambda pair: (math.isnan(pair[1]), pair[1])):
+        percent = 100 * iou
+        cell = Cell("not in the test images") if math.isnan(iou) else Cell(f"{percent:.1f}", bar=round(percent))
+        rows.append(Row([Cell(name), cell]))
+    return Grid([Column("Class", "text"), Column("IoU (%)")], rows)
+
+
+def _images_grid(rows: list[PerCaseRow]) -> Grid:
+    shown = {"miou": "mIoU", "accuracy": "Accuracy", "pavpu": "PAvPU", "mean_entropy_nats": "Entropy (nats)"}
+    order = sorted(rows, key=lambda row: (math.isnan(row["miou"]), row["miou"]))
+    lines = [Row([Cell(row["case"]), *(Cell(f"{row[key]:.3f}") for key in shown)]) for row in order]
+    return Grid([Column("Image", "text"), *(Column(title) for title in shown.values())], lines)
