@@ -60,6 +60,29 @@ def picture_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def scene_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixteen images of 48x40 pixels, two films of eight: coloured boxes on a ground, with masks of three classes."""
+    import numpy as np
+    from PIL import Image
+
+    root, rng = tmp_path_factory.mktemp("scenes"), np.random.default_rng(0)
+    colours = np.array([[90, 90, 90], [200, 60, 60], [60, 60, 200]])
+    for part in ("images", "masks"):
+        (root / part).mkdir()
+    for film in ("a", "b"):
+        for frame in range(8):
+            mask = np.zeros((40, 48), np.uint8)
+            top, left = rng.integers(0, 20, 2)
+            mask[top : top + 18, left : left + 18] = 1
+            mask[25:38, 30:46] = 2
+            pixels = (colours[mask] + rng.integers(-30, 30, (40, 48, 3))).astype(np.uint8)
+            mask[:2] = 255
+            Image.fromarray(pixels).save(root / "images" / f"{film}_{frame}.png")
+            Image.fromarray(mask).save(root / "masks" / f"{film}_{frame}.png")
+    return root
+
+
+@pytest.fixture(scope="session")
 def train_smoke(phantom_dir: Path):
     """A function that runs the bundle's `training` with the smoke overlay into a folder, as the command line does."""
     from monai.bundle import run

@@ -15,7 +15,7 @@ from torchvision.transforms import v2
 from medssl.files import write_bytes_atomically, write_text_atomically
 from medssl.inference.evaluation import write_rows
 from medssl.metrics import pavpu
-from natural_image_ext.data.scene_views import SceneViews, read_scene
+from natural_image_ext.data.scene_views import read_scene
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
 
@@ -26,9 +26,10 @@ COLUMNS = ("case", "structure", "miou", "accuracy", "pavpu", "mean_entropy_nats"
 class SceneEvaluation:
     """Predicts `scenes` and writes per_case.csv, metrics.json, settings.json and predictions/<id>.npz.
 
-    Images and masks are compared at the size the network works on, with crop_to at most that many pixels a side from
-    the centre (VOC). mIoU is the mean over classes of the IoU of all pixels of all images; per_case.csv has the mean
-    over the classes of an image. PAvPU: windows of `pavpu_window` pixels, certain below `pavpu_threshold_nats`.
+    Prediction and mask are compared on the image's own grid; with crop_to only that many pixels a side of the image's
+    centre are predicted (VOC). mIoU is the mean over classes of the IoU of all pixels of all images; per_case.csv has
+    the mean over the classes of an image. PAvPU: windows of `pavpu_window` pixels, certain below
+    `pavpu_threshold_nats`.
     """
 
     predictor: ScenePredictor
@@ -73,8 +74,7 @@ class SceneEvaluation:
         if self.crop_to is not None:
             side = [min(self.crop_to, length) for length in image.shape[-2:]]
             image, mask = v2.CenterCrop(side)(image, mask)
-        _, sized = SceneViews(1, self.predictor.size).sized()(image, mask)
-        label = sized.numpy()
+        label = mask.numpy()
         started = time.perf_counter()
         found = self.predictor(image, name)
         seconds = time.perf_counter() - started

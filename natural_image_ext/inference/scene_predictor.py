@@ -15,21 +15,23 @@ from medssl.inference.predictor import load_weights, parse_bundle
 from natural_image_ext.data.scene_views import SceneViews, normalised
 from natural_image_ext.inference.scene_sampling import SampledSceneInferer
 from natural_image_ext.methods.classification.step import entropy_nats
-from natural_image_ext.networks.segmentation import SegmentationNetwork
+from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
 @dataclass(frozen=True)
 class ScenePrediction:
-    """classes (H, W) uint8 and entropy (H, W) in nats, at the size the network works on; probs (C, H, W)."""
+    """classes (H, W) uint8 and entropy (H, W) in nats, on the image's own grid."""
 
     classes: np.ndarray
     entropy: np.ndarray
-    probs: Tensor
 
 
 @dataclass
 class ScenePredictor:
-    """A network, the names of its classes and the size of its images; weights come from `checkpoint` if given."""
+    """A network, the names of its classes and the size of its images; weights come from `checkpoint` if given.
+
+    size: of the longer side that images are brought to before the network sees them, None to keep them as they are.
+    """
 
     network: SegmentationNetwork
     classes: tuple[str, ...]
@@ -49,9 +51,10 @@ class ScenePredictor:
         prepared = normalised(SceneViews(1, self.size).sized()(image))
         self.network.eval()
         with seeded(self.seed, name):
-            probs = self.inferer(prepared.unsqueeze(0).to(self.device), self.network)[0].float().cpu()
+            probs = self.inferer(prepared.unsqueeze(0).to(self.device), self.network).float().cpu()
+        probs = upsampled(probs, image.shape[1:])[0]
         entropy = entropy_nats(probs.movedim(0, -1)).clamp(0, math.log(len(self.classes)))
-        return ScenePrediction(probs.argmax(0).to(torch.uint8).numpy(), entropy.numpy(), probs)
+        return ScenePrediction(probs.argmax(0).to(torch.uint8).numpy(), entropy.numpy())
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides image and weights."""

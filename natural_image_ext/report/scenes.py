@@ -19,7 +19,7 @@ from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import PerCaseRow, Run
 from medssl.report.scrub import without_paths
 from natural_image_ext.data.scene_splits import read_scene_split
-from natural_image_ext.data.scene_views import SceneViews, read_scene
+from natural_image_ext.data.scene_views import read_scene
 from natural_image_ext.data.scenes import VOID
 
 TILES = {"miou": "mIoU", "accuracy": "Pixel accuracy", "pavpu": "PAvPU"}
@@ -98,7 +98,6 @@ def _maps(run: Run, case: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     image, mask = read_scene(scenes, scenes.ids.index(case), len(run.facts["classes"]), int(run.facts["void"]))
     if settings.get("crop_to"):
         image, mask = v2.CenterCrop([min(settings["crop_to"], length) for length in image.shape[-2:]])(image, mask)
-    image, mask = SceneViews(1, settings.get("size")).sized()(image, mask)
     return image.permute(1, 2, 0).numpy(), mask.numpy(), stored["classes"], stored["entropy"].astype(np.float32)
 
 

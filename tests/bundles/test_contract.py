@@ -61,13 +61,14 @@ def test_trained_bundle_has_the_shapes_its_metadata_states(trained_run):
 
 
 @EACH_BUNDLE
-def test_train_config_has_monais_required_properties(bundle, phantom_dir, picture_dir, tmp_path):
+def test_train_config_has_monais_required_properties(bundle, phantom_dir, picture_dir, scene_dir, tmp_path):
     of_scans = bundle in OF_SCANS
+    natural = {"np_match": picture_dir, "np_semiseg": scene_dir}
     workflow = ConfigWorkflow(
         config_file=[str(bundle / "configs" / name) for name in ("train.json", "smoke.json")],
         workflow_type="train",
         dataset_name="phantom" if of_scans else "folder",
-        dataset_dir=str(phantom_dir if of_scans else picture_dir),
+        dataset_dir=str(phantom_dir if of_scans else natural[bundle.name]),
         output_dir=str(tmp_path / "run"),
         mlflow=False,
         labelled=2 if of_scans else 6,

@@ -1,0 +1,189 @@
+"""NP-SemiSeg through stock MONAI: train, resume, export, predict, evaluate, report, every framework and head."""
+
+import csv
+import json
+import shutil
+
+import pytest
+import torch
+from monai.bundle import ConfigParser, run
+from PIL import Image
+from typer.testing import CliRunner
+
+from medssl.cli import app
+from medssl.engine import load_tensors
+from medssl.errors import MedsslError, error_behind
+from medssl.report import compare, write_markdown
+from natural_image_ext.methods.segmentation import FRAMEWORKS
+
+
+@pytest.fixture(scope="session")
+def seg_bundle(bundles_dir):
+    return bundles_dir / "np_semiseg"
+
+
+def keys_of(bundle, scenes, output_dir, **overrides):
+    return {
+        "bundle_root": str(bundle),
+        "dataset_name": "folder",
+        "dataset_dir": str(scenes),
+        "image_size": 32,
+        "labelled": 5,
+        "validation": 1,
+        "output_dir": str(output_dir),
+        "runs_dir": str(output_dir.parent),
+        "mlflow": False,
+        **overrides,
+    }
+
+
+@pytest.fixture(scope="session")
+def train_scenes(seg_bundle, scene_dir):
+    """A function that runs the bundle's `training` with the smoke overlay into a folder."""
+
+    def train(output_dir, **overrides):
+        configs = [str(seg_bundle / "configs" / name) for name in ("train.json", "smoke.json")]
+        run(run_id="training", config_file=configs, **keys_of(seg_bundle, scene_dir, output_dir, **overrides))
+        return output_dir
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def seg_run(train_scenes, tmp_path_factory):
+    return train_scenes(tmp_path_factory.mktemp("np_semiseg") / "smoke")
+
+
+def state(run_dir):
+    return load_tensors(sorted((run_dir / "checkpoints").glob("epoch_*.pt"))[-1])
+
+
+def table(run_dir, folder="evaluation", without=("seconds",)):
+    rows = csv.DictReader((run_dir / folder / "per_case.csv").open())
+    return [{key: value for key, value in row.items() if key not in without} for row in rows]
+
+
+def test_a_run_leaves_facts_checkpoints_and_a_table_of_images(seg_run):
+    facts = json.loads((seg_run / "run.json").read_text())
+    assert facts["status"] == "finished" and facts["method"] == "U2PL w/ NP-SemiSeg" and facts["task"] == "scenes"
+    assert (facts["labelled"], facts["unlabelled"], facts["validation"], facts["test"]) == (4, 7, 1, 4)
+    assert [row["case"] for row in table(seg_run)] == ["images/a_6", "images/a_7", "images/b_6", "images/b_7"]
+    lines = [json.loads(line) for line in (seg_run / "history.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if line["kind"] == "step"]
+    assert {"labelled", "unlabelled", "kl", "confidence", "lr"} <= set(steps[0])
+    assert [0 <= line["miou"] <= 1 for line in lines if line["kind"] == "validation"] == [True, True]
+    assert steps[-1]["lr"] < steps[0]["lr"]
+
+
+def test_resumed_run_equals_the_unbroken_one_bit_for_bit(train_scenes, seg_run, tmp_path):
+    folder = tmp_path / "broken"
+    shutil.copytree(seg_run, folder)
+    (folder / "checkpoints" / "epoch_0002.pt").unlink()
+    shutil.rmtree(folder / "evaluation")
+    train_scenes(folder, resume=True)
+    whole, resumed = state(seg_run)["method"], state(folder)["method"]
+    assert whole.keys() == resumed.keys() and any("latent_banks.rows" in name for name in whole)
+    assert all(torch.equal(value, resumed[name]) for name, value in whole.items())
+    assert table(folder) == table(seg_run)
+
+
+@pytest.mark.parametrize("variant", [name for name in FRAMEWORKS if name != "u2pl"])
+def test_frameworks_train_by_one_key(train_scenes, tmp_path, variant):
+    folder = train_scenes(tmp_path / variant, variant=variant, max_epochs=1, validation=0)
+    assert json.loads((folder / "run.json").read_text())["method"].startswith(FRAMEWORKS[variant].title)
+    assert len(table(folder)) == 4
+
+
+@pytest.mark.parametrize(("head", "title"), [("plain", "U2PL"), ("dropout", "U2PL w/ MC dropout")])
+def test_heads_are_chosen_by_one_key(train_scenes, tmp_path, head, title):
+    folder = train_scenes(tmp_path / head, head=head, max_epochs=1, validation=0)
+    assert json.loads((folder / "run.json").read_text())["method"] == title
+
+
+def test_evaluation_alone_writes_the_same_table(seg_run, seg_bundle, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(seg_run, folder)
+    (folder / "evaluation" / "per_case.csv").unlink()
+    config = str(seg_bundle / "configs" / "evaluate.json")
+    run(run_id="evaluating", config_file=config, output_dir=str(folder))
+    assert table(folder) == table(seg_run)
+
+
+def test_folder_is_segmented_and_a_damaged_image_stops_nothing(seg_run, scene_dir, tmp_path):
+    root, images = seg_run / "bundle", tmp_path / "new"
+    images.mkdir()
+    shutil.copy(scene_dir / "images" / "a_0.png", images / "one.png")
+    (images / "bad.png").write_bytes(b"no image")
+    keys = {"bundle_root": str(root), "dataset_dir": str(images), "output_dir": str(tmp_path / "out")}
+    with pytest.raises((RuntimeError, MedsslError)) as caught:
+        run(run_id="predicting", config_file=str(root / "configs" / "inference.json"), **keys)
+    assert "bad.png: not a readable picture" in str(error_behind(caught.value))
+    assert (tmp_path / "out" / "predictions.csv").read_text().count("\n") == 2
+    with Image.open(tmp_path / "out" / "one_classes.png") as found:
+        assert found.size == (48, 40) and found.mode == "L"
+    assert (tmp_path / "out" / "one_entropy.png").is_file()
+
+
+def test_exported_bundle_keeps_centres_alone(seg_run):
+    weights = load_tensors(seg_run / "bundle" / "models" / "model.pt")
+    saved = state(seg_run)["method"]
+    assert weights["head.latent_banks.rows"].shape[1] == 1
+    rows, counts = (saved[f"average.module.head.latent_banks.{part}"] for part in ("rows", "counts"))
+    assert torch.allclose(weights["head.latent_banks.rows"][:, 0], rows.sum(1) / counts[:, None])
+
+
+def test_report_and_comparison(train_scenes, seg_run, tmp_path):
+    done = CliRunner().invoke(app, ["report", str(seg_run)])
+    assert done.exit_code == 0, done.output
+    page = (seg_run / "report.html").read_text()
+    assert "U2PL w/ NP-SemiSeg, 4 labelled" in page and page.count("data:image/png;base64,") == 2
+    assert (seg_run / "figures" / "scenes.png").is_file()
+    other = train_scenes(tmp_path / "mt", variant="mean_teacher", head="plain")
+    comparison = compare([seg_run, other], against=["MT"])
+    text = write_markdown(comparison, tmp_path / "table.md").read_text()
+    measured = json.loads((seg_run / "evaluation" / "metrics.json").read_text())
+    assert "mIoU ↑" in text and f"{measured['miou']:.3f}" in text and "folder: mIoU against MT" not in text
+    assert "mIoU against MT (points)" in text
+
+
+@pytest.mark.parametrize(
+    ("keys", "part"),
+    [
+        ({"variant": "fixmatch"}, "variant 'fixmatch' is unknown"),
+        ({"head": "linear"}, "head 'linear' is unknown"),
+        ({"labelled": 50}, "training images have a mask"),
+        ({"lists_dir": "nowhere"}, "labeled.txt: no such file"),
+    ],
+)
+def test_wrong_choices_get_one_clear_error(train_scenes, tmp_path, keys, part):
+    with pytest.raises((RuntimeError, MedsslError)) as caught:
+        train_scenes(tmp_path / "run", **keys)
+    assert part in str(error_behind(caught.value))
+
+
+def _train_and_save(rank, bundle, scenes, folder):
+    parser = ConfigParser()
+    parser.read_config([str(bundle / "configs" / f"{name}.json") for name in ("train", "smoke", "ddp")])
+    parser.update(keys_of(bundle, scenes, folder / "run", batch_size=4))
+    parser.get_parsed_content("train#trainer").run()
+    torch.save(parser.get_parsed_content("train#method").state_dict(), folder / f"rank{rank}.pt")
+
+
+def test_two_processes_end_with_the_same_weights_and_banks(run_in_group, seg_bundle, scene_dir, tmp_path):
+    assert run_in_group(_train_and_save, seg_bundle, scene_dir, tmp_path) == [0, 0]
+    first, second = (torch.load(tmp_path / f"rank{rank}.pt") for rank in (0, 1))
+    names = [name for name in first if "running_" not in name]  # running means of a process are its own
+    assert sum("_banks." in name for name in names) == 12 and any("memory.rows" in name for name in names)
+    assert all(torch.equal(first[name], second[name]) for name in names)
+
+
+def test_full_size_defaults_are_those_of_the_thesis(seg_bundle):
+    config = json.loads((seg_bundle / "configs" / "train.json").read_text())
+    assert (config["encoder"], config["samples"], config["bank_size"], config["kl_weight"]) == (
+        "resnet50",
+        5,
+        2560,
+        0.005,
+    )
+    assert (config["pavpu_window"], config["pavpu_threshold_nats"], config["aggregator"]) == (64, 0.4, "attention")
+    assert (config["head"], config["dataset_name"]) == ("np", "voc")

@@ -1,0 +1,60 @@
+"""DeepLabV3+ taken apart: shapes, counts, where dropout lies, weights from a file."""
+
+import pytest
+import torch
+from torch import nn
+
+from medssl.engine import save_tensors
+from medssl.errors import CheckpointError, ConfigError
+from natural_image_ext.networks import NPSegHead, build_segmentation
+from natural_image_ext.networks.segmentation import load_encoder
+
+
+@pytest.mark.parametrize("head", ["plain", "dropout", "np"])
+@pytest.mark.parametrize("size", [(32, 48), (33, 41)])
+def test_logits_have_the_size_of_the_image(head, size):
+    network = build_segmentation("resnet18", 5, head, channels=16, bank_size=8).eval()
+    images = torch.randn(2, 3, *size)
+    assert network(images).shape == (2, 5, *size)
+    assert network.features(images).shape[1] == network.channels == 16 + 48
+
+
+def test_full_size_network_is_the_thesis_with_maps_of_304_channels():
+    network = build_segmentation("resnet50", 21)
+    assert network.channels == 304 and isinstance(network.head, NPSegHead)
+    assert sum(p.numel() for p in network.head.parameters()) == 1_458_645
+    assert sum(p.numel() for p in network.encoder.parameters()) == 23_508_032
+
+
+def test_neural_process_gives_logarithms_of_probabilities():
+    network = build_segmentation("resnet18", 4, channels=8, bank_size=8).eval()
+    probs = network(torch.randn(1, 3, 16, 16)).exp()
+    assert torch.allclose(probs[..., ::4, ::4].sum(1), torch.ones(1), atol=0.05)
+
+
+def test_dropout_lies_after_every_activation_of_the_decoder_and_nowhere_else():
+    network = build_segmentation("resnet18", 4, "dropout", dropout=0.3, channels=8)
+    activations = [m for part in (network.decoder, network.head) for m in part.modules() if isinstance(m, nn.ReLU)]
+    dropouts = [m for m in network.modules() if isinstance(m, nn.Dropout2d)]
+    assert len(dropouts) == len(activations) == 9 and {m.p for m in dropouts} == {0.3}
+    assert not any(isinstance(m, nn.Dropout2d) for m in network.encoder.modules())
+    plain = build_segmentation("resnet18", 4, "plain", channels=8)
+    assert not any(isinstance(m, nn.Dropout | nn.Dropout2d) and m.p > 0 for m in plain.modules())
+
+
+def test_encoder_weights_come_from_a_file(tmp_path):
+    first, second = (build_segmentation("resnet18", 4, "plain", channels=8) for _ in range(2))
+    weights = {**first.encoder.state_dict(), "fc.weight": torch.zeros(3)}
+    save_tensors(weights, tmp_path / "resnet18.pt")
+    load_encoder(second.encoder, tmp_path / "resnet18.pt")
+    assert torch.equal(first.encoder.conv1.weight, second.encoder.conv1.weight)
+    third = build_segmentation("resnet18", 4, "plain", channels=8, encoder_weights=str(tmp_path / "resnet18.pt"))
+    assert torch.equal(third.encoder.conv1.weight, first.encoder.conv1.weight)
+    assert third.arguments["encoder_weights"] is None, "an exported network needs no file beside its own"
+    with pytest.raises(CheckpointError, match=r"resnet18\.pt: lacks \d+ of the encoder's weights"):
+        build_segmentation("resnet34", 4, "plain", channels=8, encoder_weights=str(tmp_path / "resnet18.pt"))
+
+
+def test_unknown_head_is_named():
+    with pytest.raises(ConfigError, match="head 'linear' is unknown"):
+        build_segmentation("resnet18", 4, "linear")
