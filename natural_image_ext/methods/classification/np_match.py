@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from medssl.errors import ConfigError
 from natural_image_ext.losses.divergences import gaussian_kl, skew_geometric_js, uncertainty_alpha
 from natural_image_ext.methods.classification.selection import Selected
-from natural_image_ext.methods.classification.step import SemiSupervisedStep, ViewFeatures, entropy_nats
+from natural_image_ext.methods.classification.step import Opinion, SemiSupervisedStep, ViewFeatures, entropy_nats
 from natural_image_ext.networks.np_head import NPHead, NPOutput
 
 Divergence = Literal["kl", "js", "dual_js"]
@@ -36,11 +36,11 @@ class NPMatch(SemiSupervisedStep):
     def head(self) -> NPHead:
         return self.network.head  # type: ignore[return-value]
 
-    def predict(self, images: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, images: Tensor, features: Tensor) -> Opinion:
         probs = self.head(features).probs
-        return probs, entropy_nats(probs)
+        return Opinion(probs, entropy_nats(probs))
 
-    def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
+    def losses(self, views: ViewFeatures, selected: Selected, opinion: Opinion) -> dict[str, Tensor]:
         classes = self.head.classifier.out_features
         labels = F.one_hot(views.labels, classes).to(views.labelled.dtype)
         context = self.head.condition(views.labelled, labels, views.labelled, labels)

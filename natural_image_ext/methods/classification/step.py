@@ -1,7 +1,7 @@
 """The step all semi-supervised classification methods share: one pass over labelled, weak and strong views."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,6 +19,18 @@ class ViewFeatures:
     labelled: Tensor
     labels: Tensor
     strong: Tensor
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What the network thinks of the weak views: probabilities (N, C) and uncertainty (N,).
+
+    deviation (N, C): of the probabilities, where they are a mean of several passes; else empty.
+    """
+
+    probs: Tensor
+    uncertainty: Tensor
+    deviation: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 class SemiSupervisedStep(AveragedMethod[Classifier], ABC):
@@ -40,19 +52,19 @@ class SemiSupervisedStep(AveragedMethod[Classifier], ABC):
         sizes = [len(batch[name]) for name in ("image", "weak", "strong")]
         labelled, weak, strong = self.network.backbone(images).split(sizes)
         with torch.no_grad():
-            probs, uncertainty = self.predict(batch["weak"], weak.detach())
-        selected = self.selection(probs, uncertainty, batch.get("index"))
-        terms = self.losses(ViewFeatures(labelled, batch["label"], strong), selected)
+            opinion = self.predict(batch["weak"], weak.detach())
+        selected = self.selection(opinion.probs, opinion.uncertainty, batch.get("index"))
+        terms = self.losses(ViewFeatures(labelled, batch["label"], strong), selected, opinion)
         loss = terms["labelled"] + self.unlabelled_weight * terms["unlabelled"] + terms.get("divergence", 0.0)
         return {"loss": loss, **terms, "accepted": selected.accepted.float().mean()}
 
-    def predict(self, images: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Probabilities (N, C) and uncertainty (N,), here the entropy in nats, of weak views and their features."""
+    def predict(self, images: Tensor, features: Tensor) -> Opinion:
+        """The opinion on weak views, given also by their features; its uncertainty is here the entropy in nats."""
         probs = torch.softmax(self.network.head(features), dim=-1)
-        return probs, entropy_nats(probs)
+        return Opinion(probs, entropy_nats(probs))
 
     @abstractmethod
-    def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
+    def losses(self, views: ViewFeatures, selected: Selected, opinion: Opinion) -> dict[str, Tensor]:
         """`labelled` and `unlabelled`; `divergence` where a method has one."""
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from natural_image_ext.methods.classification.selection import Selected
-from natural_image_ext.methods.classification.step import SemiSupervisedStep, ViewFeatures
+from natural_image_ext.methods.classification.step import Opinion, SemiSupervisedStep, ViewFeatures
 
 
 class UDA(SemiSupervisedStep):
@@ -16,7 +16,7 @@ class UDA(SemiSupervisedStep):
         super().__init__(*args, **kwargs)
         self.temperature = temperature
 
-    def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
+    def losses(self, views: ViewFeatures, selected: Selected, opinion: Opinion) -> dict[str, Tensor]:
         labelled = F.cross_entropy(self.network.head(views.labelled), views.labels)
         sharp = F.softmax(selected.probs.clamp_min(1e-12).log() / self.temperature, dim=-1)
         each = F.cross_entropy(self.network.head(views.strong), sharp, reduction="none")

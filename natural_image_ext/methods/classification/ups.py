@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.methods.classification.selection import Selected
-from natural_image_ext.methods.classification.step import SemiSupervisedStep, ViewFeatures
+from natural_image_ext.methods.classification.step import Opinion, SemiSupervisedStep, ViewFeatures
 
 
 class UPS(SemiSupervisedStep):
@@ -30,24 +30,22 @@ class UPS(SemiSupervisedStep):
         super().__init__(*args, **kwargs)
         self.samples = samples
         self.negative_confidence, self.negative_deviation = negative_confidence, negative_deviation
-        self._deviation = torch.empty(0)
 
-    def predict(self, images: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, images: Tensor, features: Tensor) -> Opinion:
         with mc_dropout(self.network):
             draws = torch.stack([torch.softmax(self.network(images), dim=-1) for _ in range(self.samples)])
-        probs = draws.mean(0)
-        self._deviation = draws.std(0)
-        return probs, self._deviation.gather(1, probs.argmax(-1, keepdim=True)).squeeze(1)
+        probs, deviation = draws.mean(0), draws.std(0)
+        return Opinion(probs, deviation.gather(1, probs.argmax(-1, keepdim=True)).squeeze(1), deviation)
 
-    def losses(self, views: ViewFeatures, selected: Selected) -> dict[str, Tensor]:
+    def losses(self, views: ViewFeatures, selected: Selected, opinion: Opinion) -> dict[str, Tensor]:
         labelled = F.cross_entropy(self.network.head(views.labelled), views.labels)
         logits = self.network.head(views.strong)
         positive = (F.cross_entropy(logits, selected.labels, reduction="none") * selected.accepted).mean()
-        return {"labelled": labelled, "unlabelled": positive + self._negative(logits, selected)}
+        return {"labelled": labelled, "unlabelled": positive + self._negative(logits, selected, opinion)}
 
-    def _negative(self, logits: Tensor, selected: Selected) -> Tensor:
+    def _negative(self, logits: Tensor, selected: Selected, opinion: Opinion) -> Tensor:
         """Mean over all samples of the mean over a sample's surely wrong classes; zero for one without any."""
-        wrong = (selected.probs < self.negative_confidence) & (self._deviation < self.negative_deviation)
+        wrong = (selected.probs < self.negative_confidence) & (opinion.deviation < self.negative_deviation)
         wrong = wrong & (F.one_hot(selected.labels, logits.shape[-1]) == 0)
         log_not = torch.log1p(-torch.softmax(logits, dim=-1).clamp_max(1 - 1e-6))
         return -((log_not * wrong).sum(-1) / wrong.sum(-1).clamp_min(1)).mean()

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from medssl.errors import ConfigError
 from natural_image_ext.networks import MemoryBank, NPHead
 
 
@@ -124,3 +125,12 @@ def test_banks_of_two_processes_hold_the_same_though_they_wrote_different_number
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert first["count"] == 4 and first["rows"][1:4, 0].tolist() == [10.0, 11.0, 11.0]
+
+
+def test_sigmoid_gives_every_class_a_probability_of_its_own():
+    torch.manual_seed(0)
+    head = NPHead(6, 3, hidden=4, samples=5, bank_size=4, activation="sigmoid")
+    output = head(torch.randn(2, 6))
+    assert torch.allclose(output.probs, torch.sigmoid(output.logits).mean(0))
+    with pytest.raises(ConfigError, match="'tanh' is unknown"):
+        NPHead(6, 3, activation="tanh")

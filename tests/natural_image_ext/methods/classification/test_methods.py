@@ -173,9 +173,11 @@ def test_ups_refuses_labels_that_dropout_disagrees_on(batch):
 
 def test_ups_samples_with_dropout_only_and_leaves_the_mode_as_it_was(batch):
     method = with_dropout(samples=4).train()
-    probs, deviation = method.predict(batch["weak"], torch.empty(0))
-    assert method.network.training and torch.allclose(probs.sum(-1), torch.ones(12), atol=1e-5)
-    assert deviation.shape == (12,) and (deviation > 0).all()
+    opinion = method.predict(batch["weak"], torch.empty(0))
+    assert method.network.training and torch.allclose(opinion.probs.sum(-1), torch.ones(12), atol=1e-5)
+    assert opinion.uncertainty.shape == (12,) and (opinion.uncertainty > 0).all()
+    best = opinion.probs.argmax(-1)
+    assert torch.equal(opinion.uncertainty, opinion.deviation[torch.arange(12), best])
 
 
 def test_negative_learning_is_its_formula(batch):
@@ -183,7 +185,7 @@ def test_negative_learning_is_its_formula(batch):
     torch.manual_seed(3)
     found = method(batch)["unlabelled"]
     torch.manual_seed(3)
-    probs, _ = method.predict(batch["weak"], torch.empty(0))
+    probs = method.predict(batch["weak"], torch.empty(0)).probs
     strong = torch.softmax(method.network(batch["strong"]), -1)
     total = 0.0
     for row, best in enumerate(probs.argmax(-1).tolist()):
