@@ -118,6 +118,16 @@ PARTS = """
 {% endif %}
 {% endmacro %}
 
+{% macro training(curves, text, validated) %}
+<h2>Training</h2>
+{% if curves %}
+<p class="lead">{{ text }}</p>
+{{ picture(curves, "Loss, learning rate and validation " ~ validated ~ " over the steps") }}
+{% else %}
+<p class="lead">This run has no training history.</p>
+{% endif %}
+{% endmacro %}
+
 {% macro made(run) %}
 <section>
 <h2>How it was made</h2>

@@ -51,13 +51,7 @@ alone.</p>
 {% endif %}
 
 <section>
-<h2>Training</h2>
-{% if curves %}
-<p class="lead">{{ training }}</p>
-{{ parts.picture(curves, "Loss, learning rate and validation Dice over the steps") }}
-{% else %}
-<p class="lead">This run has no training history.</p>
-{% endif %}
+{{ parts.training(curves, training, "Dice") }}
 {% if health %}
 <h3>Health</h3>
 <p class="lead">A latent that has collapsed shows as a spread of its means near 0, one that drowns in noise as a v² and

@@ -1,7 +1,5 @@
 """Labelled, unlabelled, validation and test scenes: drawn by seed, or read from the literature's lists."""
 
-import hashlib
-import json
 import random
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,50 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medssl.data.cases import ROLES, require_same_split
+from medssl.data.cases import ROLES
 from medssl.errors import ConfigError, DataError
-from medssl.files import write_text_atomically
+from natural_image_ext.data.roles import RoleSplit, read_content
 from natural_image_ext.data.scenes import Scenes, SceneSource, listed_scenes
 
 
 @dataclass(frozen=True)
-class SceneSplit:
-    """Scenes of every role; `hash` names this very choice."""
+class SceneSplit(RoleSplit[Scenes]):
+    """Scenes of every role; its file names the files of all of them."""
 
-    labelled: Scenes
-    unlabelled: Scenes
-    validation: Scenes
-    test: Scenes
-    origin: dict[str, Any]
-
-    def role(self, name: str) -> Scenes:
-        """The scenes of a role: labelled, unlabelled, validation or test."""
-        if name not in ROLES:
-            raise ConfigError(f"role '{name}' is unknown. Known: {', '.join(ROLES)}.")
-        return getattr(self, name)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return {name: len(self.role(name)) for name in ROLES}
-
-    @property
-    def hash(self) -> str:
-        """First 16 hex digits of the SHA-256 over the ids of every role."""
-        ids = [self.origin["dataset"], *(self.role(name).ids for name in ROLES)]
-        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
-
-    def write(self, path: str | Path) -> None:
-        """Write every scene's role and files; ConfigError if the file holds another split."""
-        if Path(path).is_file():
-            require_same_split(path, read_scene_split(path).hash, self.hash)
-            return
+    def content(self) -> dict[str, Any]:
         cases = [
             {"id": i, "role": role, "image": str(image), **({} if mask is None else {"label": str(mask)})}
             for role in ROLES
             for image, mask, i in zip(*vars(self.role(role)).values(), strict=True)
         ]
-        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, "cases": cases}
-        write_text_atomically(path, json.dumps(content, indent=1))
+        return {"cases": cases}
 
 
 def split_scenes(
@@ -100,14 +71,10 @@ def split_scenes(
 
 def read_scene_split(path: str | Path) -> SceneSplit:
     """The split stored at `path`; DataError if its hash does not fit its content."""
-    try:
-        content = json.loads(Path(path).read_text())
-        split = SceneSplit(**{role: _of_role(content["cases"], role) for role in ROLES}, origin=content["origin"])
-        stored = content["hash"]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
-    if split.hash != stored:
-        raise DataError(f"{path}: the hash {stored} does not fit the cases ({split.hash}). Was it edited?")
+    content = read_content(path, "cases")
+    split = SceneSplit(**{role: _of_role(content["cases"], role) for role in ROLES}, origin=content["origin"])
+    if split.hash != content["hash"]:
+        raise DataError(f"{path}: the hash {content['hash']} does not fit the cases ({split.hash}). Was it edited?")
     return split
 
 

@@ -1,7 +1,5 @@
 """Labelled, unlabelled, validation and test pictures: balanced over the classes, drawn once, written with a hash."""
 
-import hashlib
-import json
 import random
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,48 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medssl.data.cases import ROLES, require_same_split
 from medssl.errors import ConfigError, DataError
-from medssl.files import write_text_atomically
+from natural_image_ext.data.roles import RoleSplit, read_content
 from natural_image_ext.data.sources import ImageSource, Pictures, joined, open_images
 
 CHOSEN = ("labelled", "validation", "test")  # all other training pictures are unlabelled
 
 
 @dataclass(frozen=True)
-class ImageSplit:
-    """Pictures of every role, and where they came from; `hash` names this very choice from these very pictures."""
+class ImageSplit(RoleSplit[Pictures]):
+    """Pictures of every role; its file names those that were chosen."""
 
-    labelled: Pictures
-    unlabelled: Pictures
-    validation: Pictures
-    test: Pictures
-    origin: dict[str, Any]
-
-    def role(self, name: str) -> Pictures:
-        """The pictures of a role: labelled, unlabelled, validation or test."""
-        if name not in ROLES:
-            raise ConfigError(f"role '{name}' is unknown. Known: {', '.join(ROLES)}.")
-        return getattr(self, name)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return {name: len(self.role(name)) for name in ROLES}
-
-    @property
-    def hash(self) -> str:
-        """First 16 hex digits of the SHA-256 over the ids of every role."""
-        ids = [self.origin["dataset"], *(self.role(name).ids for name in ROLES)]
-        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
-
-    def write(self, path: str | Path) -> None:
-        """Write the choice as JSON; ConfigError if the file holds another one (a run must not change its pictures)."""
-        if Path(path).is_file():
-            require_same_split(path, _content(path)["hash"], self.hash)
-            return
-        chosen = {name: self.role(name).ids for name in CHOSEN}
-        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, **chosen}
-        write_text_atomically(path, json.dumps(content, indent=1))
+    def content(self) -> dict[str, Any]:
+        return {name: self.role(name).ids for name in CHOSEN}
 
 
 def split_images(
@@ -93,7 +62,7 @@ def split_images(
 
 def read_image_split(path: str | Path) -> ImageSplit:
     """The split stored at `path`, its set opened again; DataError if the set's pictures are not those of then."""
-    content = _content(path)
+    content = read_content(path, *CHOSEN)
     origin = content["origin"]
     source = open_images(origin["dataset"], origin["dataset_dir"], size=origin["size"])
     places = {picture: place for place, picture in enumerate(source.train.ids)}
@@ -107,17 +76,6 @@ def read_image_split(path: str | Path) -> ImageSplit:
             f"{path}: the pictures in {source.root} are not those of split {content['hash']}. Restore them."
         )
     return split
-
-
-def _content(path: str | Path) -> dict[str, Any]:
-    """The content of a split file."""
-    try:
-        content = json.loads(Path(path).read_text())
-        if not {"hash", "origin", *CHOSEN} <= content.keys():
-            raise ValueError("parts are missing")
-    except (OSError, AttributeError, ValueError) as error:
-        raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
-    return content
 
 
 def _assembled(

@@ -46,13 +46,7 @@ have a lower accuracy.</p>
 {% endif %}
 
 <section>
-<h2>Training</h2>
-{% if curves %}
-<p class="lead">{{ training }}</p>
-{{ parts.picture(curves, "Loss, learning rate and validation accuracy over the steps") }}
-{% else %}
-<p class="lead">This run has no training history.</p>
-{% endif %}
+{{ parts.training(curves, training, "accuracy") }}
 {% if accepted %}
 <h3>Pseudo-labels</h3>
 <p class="lead">Share of the unlabelled pictures of a batch whose pseudo-label was accepted.</p>

@@ -29,13 +29,7 @@ Pixels without a label are white.</p>
 {% endif %}
 
 <section>
-<h2>Training</h2>
-{% if curves %}
-<p class="lead">{{ training }}</p>
-{{ parts.picture(curves, "Loss, learning rate and validation mIoU over the steps") }}
-{% else %}
-<p class="lead">This run has no training history.</p>
-{% endif %}
+{{ parts.training(curves, training, "mIoU") }}
 </section>
 
 {% if images %}

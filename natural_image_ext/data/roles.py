@@ -1,0 +1,74 @@
+"""What splits of pictures and of scenes have in common: four roles, and a hash that names the choice."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from medssl.data.cases import ROLES, require_same_split
+from medssl.errors import ConfigError, DataError
+from medssl.files import write_text_atomically
+
+
+class Named(Protocol):
+    """A collection whose members have ids."""
+
+    @property
+    def ids(self) -> list[str]: ...
+
+    def __len__(self) -> int: ...
+
+
+Members = TypeVar("Members", bound=Named)
+
+
+@dataclass(frozen=True)
+class RoleSplit(ABC, Generic[Members]):
+    """Members of every role, and where they came from."""
+
+    labelled: Members
+    unlabelled: Members
+    validation: Members
+    test: Members
+    origin: dict[str, Any]
+
+    def role(self, name: str) -> Members:
+        """The members of a role: labelled, unlabelled, validation or test."""
+        if name not in ROLES:
+            raise ConfigError(f"role '{name}' is unknown. Known: {', '.join(ROLES)}.")
+        return getattr(self, name)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: len(self.role(name)) for name in ROLES}
+
+    @property
+    def hash(self) -> str:
+        """First 16 hex digits of the SHA-256 over the ids of every role."""
+        ids = [self.origin["dataset"], *(self.role(name).ids for name in ROLES)]
+        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """What a file must hold beside hash, counts and origin so that the split can be read again."""
+
+    def write(self, path: str | Path) -> None:
+        """Write the split as JSON; ConfigError if the file holds another one (a run must not change its data)."""
+        if Path(path).is_file():
+            require_same_split(path, read_content(path)["hash"], self.hash)
+            return
+        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, **self.content()}
+        write_text_atomically(path, json.dumps(content, indent=1))
+
+
+def read_content(path: str | Path, *needed: str) -> dict[str, Any]:
+    """The content of a split file; DataError if it is none, or lacks what is `needed`."""
+    try:
+        content = json.loads(Path(path).read_text())
+        if not {"hash", "origin", *needed} <= content.keys():
+            raise ValueError("parts are missing")
+    except (OSError, AttributeError, ValueError) as error:
+        raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
+    return content
