@@ -106,9 +106,11 @@ def samples(
     from medssl.engine import read_facts
     from medssl.inference.sample_curve import write_sample_curve
 
-    write = write_sample_curve
-    if read_facts(run).get("task") == "classification":
+    write, kind = write_sample_curve, read_facts(run).get("task", "segmentation")
+    if kind == "classification":
         from natural_image_ext.inference import write_picture_curve as write
+    if kind == "scenes":
+        from natural_image_ext.inference import write_scene_curve as write
     console.print(f"{write(run, _numbers(values), cases)}: shown by 'medssl report {run}'")
 
 

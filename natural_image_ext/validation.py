@@ -1,7 +1,8 @@
 """Validation during training, of the averaged network on labelled images kept apart: accuracy, or mean IoU."""
 
+import numpy as np
 import torch
-from ignite.metrics import Accuracy, ConfusionMatrix, mIoU
+from ignite.metrics import Accuracy, ConfusionMatrix, MetricsLambda
 from monai.engines import SupervisedEvaluator
 from monai.inferers import Inferer
 from torch import Tensor
@@ -13,6 +14,7 @@ from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.views import LabelledPictures, Views
 from natural_image_ext.inference.sampling import SampledInferer
+from natural_image_ext.inference.scene_evaluation import iou_of_classes
 from natural_image_ext.networks.classifier import Classifier
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
@@ -56,7 +58,7 @@ def scene_validator(
         network=network,
         inferer=inferer,
         decollate=False,
-        key_val_metric={"miou": mIoU(counted)},
+        key_val_metric={"miou": MetricsLambda(_mean_iou, counted)},
         amp=flag(amp, "amp"),
     )
 
@@ -65,3 +67,8 @@ def _labelled_pixels(output: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """Probabilities (N, C) and classes (N,) of the pixels that have a label."""
     known = output["label"] != VOID
     return output["pred"].movedim(1, -1)[known], output["label"][known]
+
+
+def _mean_iou(confusion: Tensor) -> float:
+    """As in the evaluation: classes that neither label nor prediction has do not count."""
+    return float(np.nanmean(iou_of_classes(confusion.numpy())))

@@ -52,7 +52,7 @@ def require_valid(findings: Sequence[Finding]) -> None:
         return
     lines = [f"{error.file}: {error.message}" for error in errors[:SHOWN_ERRORS]]
     if len(errors) > SHOWN_ERRORS:
-        lines.append(f"... and {len(errors) - SHOWN_ERRORS} more errors. 'medssl check-data' lists all.")
+        lines.append(f"... and {len(errors) - SHOWN_ERRORS} more errors.")
     raise DataError("\n".join(lines))
 
 

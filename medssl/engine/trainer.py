@@ -60,7 +60,8 @@ class MethodTrainer(Trainer):
                 f"epochs {first_epoch} to {max_epochs}: a training, and each of its stages, needs at least one."
             )
         super().__init__(device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False)
-        self.method, self.optimizer, self.lr_scheduler, self.seed = method, optimizer, lr_scheduler, seed
+        self.method = method.to(device)  # its networks are there already; its buffers need not be
+        self.optimizer, self.lr_scheduler, self.seed = optimizer, lr_scheduler, seed
         self.first_epoch = self.state.epoch = first_epoch
         self.steps_per_epoch = len(train_data_loader)
         self.state.iteration = first_epoch * self.steps_per_epoch
@@ -129,7 +130,11 @@ class MethodTrainer(Trainer):
 
     def _resume_schedule(self, scheduler: torch.optim.lr_scheduler.LRScheduler, saved: dict[str, Any]) -> None:
         """Go on at the saved step; a learning rate or length that was changed for the resumed run holds from there."""
-        asked = {key: value for key, value in vars(scheduler).items() if key in ("T_max", "eta_min", "base_lrs")}
+        asked = {
+            key: value
+            for key, value in vars(scheduler).items()
+            if key in ("T_max", "total_iters", "eta_min", "base_lrs")
+        }
         scheduler.load_state_dict(saved)
         if all(saved.get(key) == value for key, value in asked.items()):
             return

@@ -10,15 +10,9 @@ from natural_image_ext.data.scene_views import (
     steps_of_epoch,
 )
 from natural_image_ext.data.scenes import Scenes, SceneSource, open_scenes, read_mask
-from natural_image_ext.data.sources import ImageSource, Pictures, open_images
+from natural_image_ext.data.sources import ImageSource, Pictures, open_images, read_picture
 from natural_image_ext.data.splits import ImageSplit, read_image_split, split_images
-from natural_image_ext.data.views import (
-    LabelledPictures,
-    SemiSupervisedPictures,
-    Views,
-    make_picture_loader,
-    read_picture,
-)
+from natural_image_ext.data.views import LabelledPictures, SemiSupervisedPictures, Views, make_picture_loader
 
 __all__ = [
     "ImageSource",

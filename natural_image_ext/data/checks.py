@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,23 @@ from medssl.data.findings import Finding, require_valid
 from medssl.errors import DataError
 from natural_image_ext.data.scene_splits import SceneSplit
 from natural_image_ext.data.scenes import read_mask
-from natural_image_ext.data.sources import joined
+from natural_image_ext.data.sources import joined, read_picture
 from natural_image_ext.data.splits import ImageSplit
-from natural_image_ext.data.views import read_picture
+
+RULES = 1  # raise it whenever a check changes, so that older answers are not believed
 
 
 def check_pictures(split: ImageSplit, runs_dir: str | Path) -> None:
     """Raise DataError naming files that are damaged or have no three colours; an unchanged set is not read again."""
     pictures = joined([split.unlabelled, split.labelled, split.validation, split.test])
     files = sorted({picture for picture in pictures.pictures if isinstance(picture, Path)})
-    _require_readable(files, read_picture, "pictures", runs_dir)
+    _require_readable(
+        files,
+        partial(read_picture, converts=pictures.converts),
+        "pictures",
+        runs_dir,
+        rules=f"converts {pictures.converts}",
+    )
 
 
 def check_scenes(split: SceneSplit, num_classes: int, void: int, runs_dir: str | Path) -> None:
@@ -45,18 +53,23 @@ def check_scenes(split: SceneSplit, num_classes: int, void: int, runs_dir: str |
             )
 
     also = [mask for mask in masks.values() if mask is not None]
-    _require_readable(sorted(masks), read, "images with masks", runs_dir, also)
+    _require_readable(sorted(masks), read, "images with masks", runs_dir, also, f"{num_classes} classes, void {void}")
 
 
 def _require_readable(
-    files: Sequence[Path], read: Callable[[Path], Any], what: str, runs_dir: str | Path, also: Sequence[Path] = ()
+    files: Sequence[Path],
+    read: Callable[[Path], Any],
+    what: str,
+    runs_dir: str | Path,
+    also: Sequence[Path] = (),
+    rules: str = "",
 ) -> None:
     """Raise DataError if `read` refuses any of the files; nothing is read again while they and `also` are the same."""
     if idist.get_rank() != 0 or not files:
         return
     print(f"checking {len(files)} {what}", flush=True)
     cache_file = Path(runs_dir) / "picture_checks.json"
-    cache, stamp = load_cache(cache_file), _stamp([*files, *sorted(also)])
+    cache, stamp = load_cache(cache_file), _stamp([*files, *sorted(also)], rules)
     if stamp not in cache:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             found = pool.map(lambda file: _findings(file, read), files)
@@ -74,9 +87,9 @@ def _findings(file: Path, read: Callable[[Path], Any]) -> list[Finding]:
     return []
 
 
-def _stamp(files: Sequence[Path]) -> str:
-    """Changes with the path, size or time of any file."""
-    digest = hashlib.sha256()
+def _stamp(files: Sequence[Path], rules: str) -> str:
+    """Changes with the path, size or time of any file, and with the rules they are checked by."""
+    digest = hashlib.sha256(f"{RULES} {rules}\n".encode())
     for file in files:
         state = file.stat()
         digest.update(f"{file.resolve()}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())

@@ -37,9 +37,10 @@ def split_scenes(
     """The split of `source`. Numbers below 1 are shares of what there is to choose from.
 
     labelled scenes are drawn with seed among those with a mask; validation scenes are taken from them. Where the source
-    has no test part, `test` is the last share of every sequence (names up to the first _), not drawn: neighbouring
-    frames of a film are alike and must not be on both sides. lists_dir: labeled.txt and unlabeled.txt of the
-    literature, instead of a draw. Raises ConfigError for numbers that cannot be.
+    has no test part, `test` is the last share of every film (names up to the first _; of the whole folder where most
+    names are films of one image), not drawn, as neighbouring frames are alike; only at the cut two neighbours are on
+    both sides. lists_dir: labeled.txt and unlabeled.txt of the literature, instead of a draw. Raises ConfigError for
+    numbers that cannot be.
     """
     if min(labelled, validation, test) < 0 or labelled == 0:
         raise ConfigError(f"labelled {labelled}, validation {validation}, test {test}: expected numbers above 0.")
@@ -89,6 +90,8 @@ def _last_of_each_sequence(scenes: Scenes, test: int | float) -> tuple[Scenes, S
     sequences: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(scenes.ids):
         sequences[f"{Path(name).parent}/{Path(name).name.split('_')[0]}"].append(place)
+    if len(sequences) > len(scenes) / 2:  # no films, then: the whole folder is one, in the order of its names
+        sequences = {"": list(range(len(scenes)))}
     share = test if test < 1 else test / len(scenes)
     taken = [place for places in sequences.values() for place in places[len(places) - round(share * len(places)) :]]
     taken = [place for place in taken if scenes.masks[place] is not None]

@@ -16,7 +16,8 @@ from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
 from medssl.errors import ConfigError
 from natural_image_ext.data.scene_splits import SceneSplit
 from natural_image_ext.data.scenes import VOID, Scenes, read_mask
-from natural_image_ext.data.views import StepDraws, StepSampler, read_picture
+from natural_image_ext.data.sources import read_picture
+from natural_image_ext.data.views import StepDraws, StepSampler
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, whose weights encoders begin with
 StrongKind = Literal["colour", "augseg"]
@@ -68,11 +69,14 @@ def read_scene(scenes: Scenes, place: int, num_classes: int, void: int) -> tuple
 
 
 class SemiSupervisedScenes(Dataset):
-    """Whole batches: `image`, `label`, `id` of labelled scenes; `weak`, `strong` views of unlabelled ones."""
+    """Whole batches: `image`, `label`, `id` of labelled scenes; `weak`, `strong` views of unlabelled ones.
+
+    `valid` (B, H, W): which pixels of unlabelled ones are image, not padding.
+    """
 
     def __init__(self, split: SceneSplit, views: SceneViews, num_classes: int, void: int = VOID) -> None:
         if not len(split.unlabelled):
-            raise ConfigError("the split has no unlabelled images. Ask for fewer labelled ones, or train supervised.")
+            raise ConfigError("the split has no unlabelled images. Ask for fewer labelled ones.")
         self.labelled, self.unlabelled = split.labelled, split.unlabelled
         self.num_classes, self.void = num_classes, void
         self.sized, self.cropped, self.stronger = views.sized(), views.cropped(), views.stronger()
@@ -84,8 +88,9 @@ class SemiSupervisedScenes(Dataset):
         return {
             "image": torch.stack([normalised(image) for image, _ in shown]),
             "label": torch.stack([mask.long() for _, mask in shown]),
-            "weak": torch.stack([normalised(weak) for weak, _ in hidden]),
-            "strong": torch.stack([normalised(strong) for _, strong in hidden]),
+            "weak": torch.stack([normalised(weak) for weak, _, _ in hidden]),
+            "strong": torch.stack([normalised(strong) for _, strong, _ in hidden]),
+            "valid": torch.stack([valid for _, _, valid in hidden]),
             "id": [self.labelled.ids[draw.case] for draw in draws.labelled],
         }
 
@@ -94,9 +99,13 @@ class SemiSupervisedScenes(Dataset):
         torch.random.default_generator.manual_seed(draw.seed)
         return self.cropped(*self.sized(*read_scene(scenes, draw.case, self.num_classes, self.void)))
 
-    def _both_views(self, draw: Draw) -> tuple[Tensor, Tensor]:
-        weak, _ = self._seen(self.unlabelled, draw)
-        return weak, self.stronger(weak)
+    def _both_views(self, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+        """Weak and strong view of an unlabelled scene, and which of their pixels are image, not padding."""
+        image = read_picture(self.unlabelled.images[draw.case])
+        whole = tv_tensors.Mask(torch.zeros(image.shape[1:], dtype=torch.uint8))  # its mask, if any, is not looked at
+        torch.random.default_generator.manual_seed(draw.seed)
+        weak, inside = self.cropped(*self.sized(tv_tensors.Image(image), whole))
+        return weak, self.stronger(weak), inside != VOID
 
 
 def make_scene_loader(

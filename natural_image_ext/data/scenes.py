@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from medssl.errors import ConfigError, DataError
-from natural_image_ext.data.sources import SUFFIXES
+from natural_image_ext.data.sources import SUFFIXES, UNREADABLE
 
 VOC = (
     "background aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person "
@@ -63,7 +63,7 @@ class SceneSource:
 def open_scenes(name: str, dataset_dir: str | Path, classes: Sequence[str] | None = None) -> SceneSource:
     """The set `name` below `dataset_dir`: voc, cityscapes, camvid or folder.
 
-    voc: VOCdevkit's VOC2012 with JPEGImages/ and SegmentationClass/ (SegmentationClassAug/ for the blender setting).
+    voc: VOCdevkit's VOC2012; where SegmentationClassAug/ (SBD) is beside it, its masks count too: the blender setting.
     cityscapes: leftImg8bit/ and gtFine/ with *_labelTrainIds.png. camvid: train/, trainannot/, test/, testannot/.
     folder: images/ and masks/ with the same names, or train/ and test/ with these two each; masks hold class numbers,
     255 where there is none; `classes` names them. Raises ConfigError for unknown names, DataError for what is missing.
@@ -77,22 +77,28 @@ def open_scenes(name: str, dataset_dir: str | Path, classes: Sequence[str] | Non
 
 
 def listed_scenes(root: Path, file: Path) -> Scenes:
-    """The scenes that a list of the literature names, one `image mask` (or image alone) a line, paths below `root`."""
+    """The scenes that a list of the literature names, one `image mask` a line, paths below `root`; a mask may lack."""
     if not file.is_file():
         raise DataError(f"{file}: no such file. lists_dir must hold labeled.txt and unlabeled.txt.")
-    images, masks, ids = [], [], []
+    images, ids = [], []
+    masks: list[Path | None] = []
     for number, line in enumerate(file.read_text().splitlines(), start=1):
         words = line.split()
         if not words:
             continue
-        paths = [root / word for word in words[:2]]
-        missing = [path for path in paths if not path.is_file()]
-        if missing:
-            raise DataError(f"{file}, line {number}: {missing[0]} is not there. Check --dataset_dir.")
-        images.append(paths[0])
-        masks.append(paths[1] if len(paths) > 1 else None)
-        ids.append(_id(paths[0], root))
+        image = root / words[0]
+        if not image.is_file():
+            raise DataError(f"{file}, line {number}: {image} is not there. Check --dataset_dir.")
+        images.append(image)
+        masks.append(_mask_at(root, words[1]) if len(words) > 1 else None)
+        ids.append(_id(image, root))
     return Scenes(images, masks, ids)
+
+
+def _mask_at(root: Path, name: str) -> Path | None:
+    """The mask of that name; of VOC's also among the coarse ones of SBD; None where there is none (unlabelled)."""
+    also = name.replace("SegmentationClass/", "SegmentationClassAug/")
+    return next((path for path in (root / name, root / also) if path.is_file()), None)
 
 
 def read_mask(path: Path, num_classes: int, void: int = VOID) -> np.ndarray:
@@ -100,7 +106,7 @@ def read_mask(path: Path, num_classes: int, void: int = VOID) -> np.ndarray:
     try:
         with Image.open(path) as image:
             mask = np.array(image)
-    except (UnidentifiedImageError, OSError) as error:
+    except UNREADABLE as error:
         raise DataError(f"{path}: not a readable mask ({type(error).__name__}). Replace or remove it.") from error
     if mask.ndim != 2 or mask.dtype != np.uint8:
         raise DataError(f"{path}: shape {mask.shape}, {mask.dtype}, expected one class number of 8 bits a pixel.")
@@ -113,6 +119,8 @@ def read_mask(path: Path, num_classes: int, void: int = VOID) -> np.ndarray:
 
 def _voc(root: Path, classes: tuple[str, ...] | None) -> SceneSource:
     train, test = (_voc_part(root, name) for name in ("train", "val"))
+    if (root / "SegmentationClassAug").is_dir():
+        train = _with_coarse_masks(root, train, test)
     return SceneSource("voc", root, train, test, classes or tuple(VOC.split()))
 
 
@@ -121,6 +129,15 @@ def _voc_part(root: Path, name: str) -> Scenes:
     if not file.is_file():
         raise DataError(f"{file}: no such file. Give VOCdevkit/VOC2012 with --dataset_dir.")
     return _paired(root, [(f"JPEGImages/{i}.jpg", f"SegmentationClass/{i}.png") for i in file.read_text().split()])
+
+
+def _with_coarse_masks(root: Path, fine: Scenes, test: Scenes) -> Scenes:
+    """The training scenes and all others that SBD has a (coarse) mask of: the blender setting."""
+    coarse = sorted((root / "SegmentationClassAug").glob("*.png"))
+    known = {Path(name).name for name in (*fine.ids, *test.ids)}
+    pairs = [(f"JPEGImages/{path.stem}.jpg", f"SegmentationClassAug/{path.name}") for path in coarse]
+    found = _paired(root, [pair for pair in pairs if Path(pair[0]).stem not in known])
+    return Scenes(fine.images + found.images, fine.masks + found.masks, fine.ids + found.ids)
 
 
 def _cityscapes(root: Path, classes: tuple[str, ...] | None) -> SceneSource:

@@ -1,41 +1,76 @@
 """Image sets by name: CIFAR-10/100 and STL-10 through torchvision, ImageNet and any other folder of images."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import ignite.distributed as idist
 import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
 
 from medssl.errors import ConfigError, DataError
 from medssl.flags import flag
 
+UNREADABLE = (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what PIL raises
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 Picture = Path | np.ndarray  # a file, or pixels (H, W, 3) uint8
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures, their classes (-1 stands for none) and their ids: paths below the set's folder, or part and number."""
+    """Pictures, their classes (-1 stands for none) and their ids: paths below the set's folder, or part and number.
+
+    converts: pictures without three colours are given them (ImageNet has such), instead of being refused.
+    """
 
     pictures: list[Picture] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
+    converts: bool = False
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def take(self, places: Sequence[int]) -> "Pictures":
-        parts: Iterable[Any] = ([part[i] for i in places] for part in (self.pictures, self.labels, self.ids))
-        return Pictures(*parts)
+        return replace(
+            self,
+            pictures=[self.pictures[i] for i in places],
+            labels=[self.labels[i] for i in places],
+            ids=[self.ids[i] for i in places],
+        )
+
+    def read(self, place: int) -> Tensor:
+        """(3, H, W) uint8; DataError for a file that is damaged or, unless converted, has no three colours."""
+        return read_picture(self.pictures[place], self.converts)
 
     def without_labels(self) -> "Pictures":
-        return Pictures(self.pictures, [-1] * len(self), self.ids)
+        return replace(self, labels=[-1] * len(self))
 
 
 def joined(parts: Sequence[Pictures]) -> Pictures:
-    """The pictures of all parts."""
-    return Pictures(*([one for part in parts for one in getattr(part, name)] for name in ("pictures", "labels", "ids")))
+    """The pictures of all parts, which are of one set."""
+    return replace(
+        parts[0],
+        pictures=[picture for part in parts for picture in part.pictures],
+        labels=[label for part in parts for label in part.labels],
+        ids=[name for part in parts for name in part.ids],
+    )
+
+
+def read_picture(picture: Picture, converts: bool = False) -> Tensor:
+    """(3, H, W) uint8; DataError for a file that is damaged or, unless converted, has no three colours."""
+    if not isinstance(picture, Path):
+        return torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)
+    try:
+        with Image.open(picture) as image:
+            if image.mode != "RGB" and not converts:
+                raise DataError(f"{picture}: mode {image.mode}, expected RGB. Convert it to three colours of 8 bits.")
+            return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)
+    except UNREADABLE as error:
+        raise DataError(f"{picture}: not a readable picture ({type(error).__name__}). Replace or remove it.") from error
 
 
 @dataclass(frozen=True)
@@ -112,6 +147,8 @@ def _folders(name: str, root: Path, download: bool, size: int | None) -> ImageSo
     train = _class_folders(training, classes, root)
     test = Pictures() if testing is None else _class_folders(testing, classes, root)
     loose = pictures_in(root / "unlabelled", -1, root)
+    if name == "imagenet":
+        train, test, loose = (replace(part, converts=True) for part in (train, test, loose))
     return ImageSource(name, root, train, test, loose, classes, size or _default_size(name))
 
 
@@ -136,8 +173,9 @@ def pictures_in(folder: Path, label: int, root: Path) -> Pictures:
 
 def _fetched(kind: Callable[..., Any], root: Path, download: bool, **part: Any) -> Any:
     try:
-        return kind(str(root), download=download, **part)
-    except RuntimeError as error:
+        with idist.one_rank_first(rank=0, local=True):  # of several processes one downloads
+            return kind(str(root), download=download, **part)
+    except (RuntimeError, OSError) as error:
         raise DataError(
             f"{root}: the data set is not there or damaged ({error}). Put torchvision's files there, or give "
             "--download true where there is internet."

@@ -42,6 +42,8 @@ def split_images(
         raise ConfigError(f"labelled {labelled}: expected a multiple of the {classes} classes.")
     if min(validation, test) < 0:
         raise ConfigError(f"validation {validation}, test {test}: a number of pictures cannot be negative.")
+    if not len(source.test) and (test == 0 or (test >= 1 and test % classes)):
+        raise ConfigError(f"test {test}: expected a share, or a multiple of the {classes} classes.")
     by_class = _places_by_class(source.train.labels, classes)
     test_places = [] if len(source.test) else _take_test(by_class, test, split_seed)
     chosen: list[int] = []
@@ -52,10 +54,13 @@ def split_images(
                 "pictures left. Ask for fewer."
             )
         chosen += random.Random(f"{seed}/{name}").sample(sorted(places), labelled // classes)  # noqa: S311
-    held = _balanced_part(chosen, source.train.labels, validation, labelled)
+    wanted = round(validation * labelled) if validation < 1 else int(validation)
+    if validation >= 1 and wanted > labelled - classes:
+        raise ConfigError(
+            f"validation {validation}: at most {labelled - classes} of {labelled}, one label a class stays."
+        )
+    held = _balanced_part(chosen, source.train.labels, wanted)
     kept = [place for place in chosen if place not in held]
-    if not kept:
-        raise ConfigError(f"validation {validation}: no labelled picture is left to learn from. Ask for fewer.")
     origin = {"dataset": source.name, "dataset_dir": str(source.root), "size": source.size}
     return _assembled(source, origin, kept, sorted(held), sorted(test_places))
 
@@ -109,9 +114,8 @@ def _take_test(by_class: dict[int, list[int]], test: int | float, split_seed: in
     return taken
 
 
-def _balanced_part(chosen: list[int], labels: list[int], validation: int | float, labelled: int) -> set[int]:
-    """Places for validation, taken round by round from the classes; with one label of a class none is."""
-    wanted = round(validation * labelled) if validation < 1 else int(validation)
+def _balanced_part(chosen: list[int], labels: list[int], wanted: int) -> set[int]:
+    """Places for validation, taken round by round from the classes; the last one of a class stays."""
     rows: dict[int, list[int]] = defaultdict(list)
     for place in chosen:
         rows[labels[place]].append(place)

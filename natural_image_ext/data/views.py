@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 from torchvision.transforms import v2
 
 from medssl.data.mixing import UNLABELLED_SEED, TwoStreams
 from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
-from medssl.errors import ConfigError, DataError
+from medssl.errors import ConfigError
 from medssl.flags import flag
-from natural_image_ext.data.sources import Picture, Pictures
+from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import ImageSplit
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of CIFAR; close enough for photographs at large
@@ -61,19 +58,6 @@ def _normalised() -> list[v2.Transform]:
     return [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
 
 
-def read_picture(picture: Picture) -> Tensor:
-    """(3, H, W) uint8; DataError for a file that is damaged or has no three colours."""
-    if not isinstance(picture, Path):
-        return torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)
-    try:
-        with Image.open(picture) as image:
-            if image.mode != "RGB":
-                raise DataError(f"{picture}: mode {image.mode}, expected RGB. Convert it to three colours of 8 bits.")
-            return torch.from_numpy(np.array(image)).permute(2, 0, 1)
-    except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"{picture}: not a readable picture ({type(error).__name__}). Replace or remove it.") from error
-
-
 class LabelledPictures(Dataset):
     """Single pictures with their label: for evaluation."""
 
@@ -84,7 +68,7 @@ class LabelledPictures(Dataset):
         return len(self.pictures)
 
     def __getitem__(self, place: int) -> dict[str, Any]:
-        image = self.transform(read_picture(self.pictures.pictures[place]))
+        image = self.transform(self.pictures.read(place))
         return {"image": image, "label": self.pictures.labels[place]}
 
 
@@ -119,7 +103,7 @@ class SizedPictures:
     def __getitem__(self, place: int) -> Tensor:
         if place in self._kept:
             return self._kept[place]
-        picture = self.sized(read_picture(self.pictures.pictures[place]))
+        picture = self.sized(self.pictures.read(place))
         if self.keep:
             self._kept[place] = picture
         return picture

@@ -7,7 +7,8 @@ from natural_image_ext.inference.predictor import PicturePredictor, load_picture
 from natural_image_ext.inference.sample_curve import write_picture_curve
 from natural_image_ext.inference.sampling import SampledInferer
 from natural_image_ext.inference.scene_batch import ScenePredictions
-from natural_image_ext.inference.scene_evaluation import SceneEvaluation
+from natural_image_ext.inference.scene_curve import write_scene_curve
+from natural_image_ext.inference.scene_evaluation import SceneEvaluation, kept_settings
 from natural_image_ext.inference.scene_predictor import ScenePredictor, load_scene_predictor
 from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes, scene_inferer
 
@@ -24,8 +25,10 @@ __all__ = [
     "export_classifier",
     "export_segmentation",
     "find_pictures",
+    "kept_settings",
     "load_picture_predictor",
     "load_scene_predictor",
     "scene_inferer",
     "write_picture_curve",
+    "write_scene_curve",
 ]

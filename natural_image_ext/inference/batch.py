@@ -12,7 +12,6 @@ from medssl.errors import DataError, MedsslError
 from medssl.files import write_text_atomically
 from medssl.inference.evaluation import write_rows
 from natural_image_ext.data.sources import Pictures, pictures_in
-from natural_image_ext.data.views import read_picture
 from natural_image_ext.inference.predictor import PicturePredictor
 from natural_image_ext.methods.classification.step import entropy_nats
 
@@ -59,9 +58,9 @@ class PicturePredictions:
 
     def _readable(self) -> Sequence[int]:
         places = []
-        for place, picture in enumerate(self.pictures.pictures):
+        for place in range(len(self.pictures)):
             try:
-                read_picture(picture)
+                self.pictures.read(place)
                 places.append(place)
             except DataError as error:
                 self.failures[self.pictures.ids[place]] = str(error)

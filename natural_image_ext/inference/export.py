@@ -21,7 +21,12 @@ def export_classifier(folder: RunFolder, bundle_root: str | Path, predictor: Pic
 
     Returns the path, None in all but the first process.
     """
-    changes = {"image_size": predictor.size, "samples": predictor.inferer.samples, "seed": predictor.seed}
+    changes = {
+        "image_size": predictor.size,
+        "samples": predictor.inferer.samples,
+        "seed": predictor.seed,
+        "test_batch": predictor.batch_size,
+    }
     return _export(
         folder,
         bundle_root,

@@ -1,6 +1,5 @@
 """From pictures to probabilities: the one path of evaluation and of prediction."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,20 +36,12 @@ class PicturePredictor:
 
     def __call__(self, pictures: Pictures) -> Tensor:
         """Probabilities (N, C) in double precision; the same for the same pictures and seed."""
-        return self.probabilities(self.batches(pictures))
-
-    def batches(self, pictures: Pictures) -> Iterator[Tensor]:
-        """The pictures as the network takes them, (B, 3, size, size)."""
-        for batch in DataLoader(LabelledPictures(pictures, Views(self.size).plain()), batch_size=self.batch_size):
-            yield batch["image"].to(self.device)
-
-    def probabilities(self, batches: Iterable[Tensor]) -> Tensor:
-        """Those of all batches; the chance of each depends on its number alone."""
         self.network.eval()
         found = [torch.empty(0, len(self.classes), dtype=torch.double)]
-        for number, images in enumerate(batches):
+        loader = DataLoader(LabelledPictures(pictures, Views(self.size).plain()), batch_size=self.batch_size)
+        for number, batch in enumerate(loader):
             with seeded(self.seed, number):
-                found.append(self.inferer(images, self.network).double().cpu())
+                found.append(self.inferer(batch["image"].to(self.device), self.network).double().cpu())
         return torch.cat(found)
 
     def settings(self) -> dict[str, Any]:

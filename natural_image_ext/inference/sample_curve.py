@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from medssl.engine.distributed import local_device
 from medssl.errors import ConfigError
 from medssl.inference.evaluation import write_rows
 from medssl.run_files import SAMPLES
+from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import read_image_split
 from natural_image_ext.inference.evaluation import measure
 from natural_image_ext.inference.predictor import PicturePredictor, load_picture_predictor
@@ -33,11 +35,10 @@ def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | Non
     test = test if limit is None else test.take(range(min(limit, len(test))))
     if not len(test):
         raise ConfigError(f"{run}: no test pictures to predict. Train with --test above 0, and give --cases above 0.")
-    images = list(predictor.batches(test))
-    _timed(predictor, images[:1], 1)  # the first pass sets things up: no part of the time of a sample
+    _timed(predictor, test.take([0]), 1)  # the first pass sets things up: no part of the time of a sample
     rows = []
     for count in counts:
-        probs, seconds = _timed(predictor, images, count)
+        probs, seconds = _timed(predictor, test, count)
         found = measure(probs, torch.tensor(test.labels))
         rows.append({"samples": count, "error": found["error"], "uce": found["uce"], "seconds": seconds / len(test)})
         print(f"samples: T = {count}  {seconds:.1f} s", flush=True)
@@ -46,7 +47,22 @@ def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | Non
     return path
 
 
-def _timed(predictor: PicturePredictor, images: Sequence[Tensor], count: int) -> tuple[Tensor, float]:
-    started = time.perf_counter()
-    probs = replace(predictor, inferer=SampledInferer(count), checkpoint=None).probabilities(images)
-    return probs, time.perf_counter() - started
+def _timed(predictor: PicturePredictor, pictures: Pictures, count: int) -> tuple[Tensor, float]:
+    """Probabilities from `count` samples, and the seconds the network took for them; reading does not count."""
+    inferer = _Timed(SampledInferer(count))
+    probs = replace(predictor, inferer=inferer, checkpoint=None)(pictures)
+    return probs, inferer.seconds
+
+
+class _Timed(SampledInferer):
+    """An inferer and the seconds it took."""
+
+    def __init__(self, inferer: SampledInferer) -> None:
+        super().__init__(inferer.samples)
+        self.seconds = 0.0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        started = time.perf_counter()
+        found = super().__call__(*args, **kwargs)
+        self.seconds += time.perf_counter() - started
+        return found

@@ -13,7 +13,6 @@ from medssl.errors import DataError, MedsslError
 from medssl.files import write_bytes_atomically, write_text_atomically
 from medssl.inference.evaluation import write_rows
 from natural_image_ext.data.sources import Pictures
-from natural_image_ext.data.views import read_picture
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
 
 COLUMNS = ("sample", "mean_entropy_nats")
@@ -32,9 +31,9 @@ class ScenePredictions:
         """The rows of predictions.csv; images that cannot be read are in failures.json."""
         folder = Path(self.output_dir)
         rows: list[dict[str, Any]] = []
-        for picture, name in zip(self.images.pictures, self.images.ids, strict=True):
+        for place, name in enumerate(self.images.ids):
             try:
-                found = self.predictor(read_picture(picture), name)
+                found = self.predictor(self.images.read(place), name)
             except DataError as error:
                 self.failures[name] = str(error)
                 continue

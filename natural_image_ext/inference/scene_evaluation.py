@@ -12,6 +12,7 @@ import ignite.distributed as idist
 import numpy as np
 from torchvision.transforms import v2
 
+from medssl.errors import DataError
 from medssl.files import write_bytes_atomically, write_text_atomically
 from medssl.inference.evaluation import write_rows
 from medssl.metrics import pavpu
@@ -84,7 +85,7 @@ class SceneEvaluation:
             "case": name,
             "structure": "",
             "miou": float(np.nanmean(iou_of_classes(counted))) if counted.any() else math.nan,
-            "accuracy": float(np.trace(counted) / max(1, counted.sum())),
+            "accuracy": float(np.trace(counted) / counted.sum()) if counted.any() else math.nan,
             "pavpu": pavpu(
                 found.classes == label,
                 found.entropy,
@@ -105,6 +106,15 @@ class SceneEvaluation:
             "pavpu_threshold_nats": self.pavpu_threshold_nats,
             "n_images": len(self.scenes),
         }
+
+
+def kept_settings(run: str | Path) -> dict[str, Any]:
+    """How a run was evaluated: `crop_to`, `pavpu_window` and `pavpu_threshold_nats` of its settings.json."""
+    path = Path(run) / "evaluation" / "settings.json"
+    if not path.is_file():
+        raise DataError(f"{path}: no such file. Give the folder of a finished run.")
+    settings = json.loads(path.read_text())
+    return {key: settings[key] for key in ("crop_to", "pavpu_window", "pavpu_threshold_nats")}
 
 
 def confusion_matrix(predicted: np.ndarray, label: np.ndarray, num_classes: int) -> np.ndarray:

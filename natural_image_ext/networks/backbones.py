@@ -21,7 +21,12 @@ class DroppedFeatures(nn.Sequential):
 
     def __init__(self, backbone: nn.Module, dropout: float) -> None:
         super().__init__(backbone, nn.Dropout(dropout))
-        self.num_features = backbone.num_features
+        self.num_features = width_of(backbone)
+
+
+def width_of(backbone: nn.Module) -> int:
+    """Features of a picture: what timm's networks call so, behind a last layer of their head where they have one."""
+    return getattr(backbone, "head_hidden_size", None) or backbone.num_features  # type: ignore[return-value]
 
 
 def build_backbone(name: str, dropout: float = 0.0) -> nn.Module:

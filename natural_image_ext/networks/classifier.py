@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from medssl.errors import ConfigError
-from natural_image_ext.networks.backbones import build_backbone
+from natural_image_ext.networks.backbones import build_backbone, width_of
 from natural_image_ext.networks.np_head import NPHead, NPOutput
 
 HeadKind = Literal["linear", "np"]
@@ -48,7 +48,7 @@ def build_classifier(
     for module in body.modules():
         if isinstance(module, nn.BatchNorm2d) and norm_momentum is not None:
             module.momentum = norm_momentum
-    features: int = body.num_features  # type: ignore[assignment]
+    features = width_of(body)
     heads: dict[str, Callable[[], nn.Module]] = {
         "linear": lambda: nn.Linear(features, num_classes),
         "np": lambda: NPHead(features, num_classes, hidden, samples, bank_size),

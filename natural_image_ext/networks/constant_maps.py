@@ -13,7 +13,7 @@ def convolve_constant(vectors: Tensor, weight: Tensor, size: tuple[int, ...]) ->
     lines = [_kinds_of_places(length, weight) for length in size]
     sums = weight
     for kinds, _ in lines:  # taps that are seen are summed: each dimension of 3 taps becomes one of kinds, at the end
-        sums = torch.tensordot(sums, kinds.to(weight.dtype), dims=([2], [1]))
+        sums = torch.tensordot(sums, kinds.to(sums.dtype), dims=([2], [1]))
     maps = torch.einsum("ni,oi...->no...", vectors, sums)
     for dimension, (_, kind_of_place) in enumerate(lines, start=2):
         maps = maps.index_select(dimension, kind_of_place)

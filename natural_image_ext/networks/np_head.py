@@ -119,7 +119,7 @@ class NPHead(nn.Module):
         small = copy.deepcopy(self)
         for name in ("latent_bank", "deterministic_bank"):
             bank = MemoryBank(1, self.hidden).to(self.classifier.weight.device)
-            bank.write(getattr(self, name).mean().unsqueeze(0))
+            bank.rows.copy_(getattr(self, name).mean().unsqueeze(0))  # not `write`: the first process exports alone
             setattr(small, name, bank)
         return small
 

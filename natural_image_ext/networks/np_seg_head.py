@@ -49,7 +49,7 @@ class NPSegHead(nn.Module):
     and of context (labelled) images for the deterministic one; their means are the centres. Every place of a map is
     described by the centres near it (`aggregator`), the average of that over the image gives its latent Gaussian and
     its context vector, and a decoder joins both with the features. `forward` is the inference mode, `condition` the
-    training mode; a step then writes to the banks, once, with `remember`.
+    training mode, which also writes to the banks.
 
     aggregator: "attention" is the thesis' (softmax over the centres of minus the distance), "per_channel" that of the
     released code (softmax of minus the squared difference, channel by channel), "mean" the ablation.

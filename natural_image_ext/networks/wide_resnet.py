@@ -74,8 +74,8 @@ def wrn_28_8(dropout: float = 0.0) -> WideResNet:
 
 
 def wrn_37_2(dropout: float = 0.0) -> WideResNet:
-    """For STL-10 (96 pixels): four stages, 256 features, 5,931,200 parameters."""
-    return WideResNet(4, (32, 64, 128, 256), (1, 2, 2, 2), dropout=dropout)
+    """For STL-10 (96 pixels): four stages, all of stride 2, 256 features, 5,931,200 parameters."""
+    return WideResNet(4, (32, 64, 128, 256), (2, 2, 2, 2), dropout=dropout)
 
 
 def wrn_10_1(dropout: float = 0.0) -> WideResNet:

@@ -15,8 +15,8 @@ SCENES_REPORT = """{% extends "base" %}
 <section>
 <h2>Best, median and worst image</h2>
 {% if panels %}
-<p class="lead">By the mean IoU of the image's own classes: image, label, prediction, uncertainty (entropy in nats).
-Pixels without a label are white.</p>
+<p class="lead">By the mean IoU of the classes that an image's label or prediction has: image, label, prediction,
+uncertainty (entropy in nats). Pixels without a label are white.</p>
 {{ parts.picture(panels, "Image, label, prediction and uncertainty of three test images") }}
 {% else %}<p class="lead">{{ problem }}</p>
 {% endif %}
@@ -25,6 +25,14 @@ Pixels without a label are white.</p>
 <section>
 <h2>Accuracy</h2>
 <p class="lead">This run has no evaluation yet.</p>
+</section>
+{% endif %}
+
+{% if samples %}
+<section>
+<h2>Number of samples</h2>
+<p class="lead">Over all test images, with T samples each.</p>
+{{ parts.picture(samples, "Time, mIoU and PAvPU against the number of samples") }}
 </section>
 {% endif %}
 

@@ -14,6 +14,7 @@ from torchvision.transforms import v2
 
 from medssl.errors import DataError, MedsslError
 from medssl.report.figures.pictures import picture
+from medssl.report.figures.sample_curves import MEASURES_OF_SCENES, read_samples, sample_curves
 from medssl.report.figures.style import INK, PAGE_WIDTH_IN, styled
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import PerCaseRow, Run
@@ -34,8 +35,9 @@ def scene_content(run: Run) -> dict[str, Any]:
             panels = picture(scene_panels, run)
         except (MedsslError, OSError) as error:  # the images may have moved since; the numbers still stand
             problem = f"No pictures: {without_paths(str(error), run.folder)}"
-    measured = run.measured
+    measured, figures = run.measured, scene_figures(run)
     return {
+        "samples": picture(figures["samples"]) if "samples" in figures else None,
         "tiles": [
             {"title": title, "text": f"{100 * measured[metric]:.2f} %", "small": ""}
             for metric, title in TILES.items()
@@ -50,13 +52,17 @@ def scene_content(run: Run) -> dict[str, Any]:
 
 def scene_figures(run: Run) -> dict[str, Callable[[], Figure]]:
     """The figures that can be drawn of the run, by name."""
-    return {"scenes": partial(scene_panels, run)} if run.per_case else {}
+    figures: dict[str, Callable[[], Figure]] = {"scenes": partial(scene_panels, run)} if run.per_case else {}
+    samples = read_samples(run.folder, MEASURES_OF_SCENES)
+    return {**figures, "samples": partial(sample_curves, samples, MEASURES_OF_SCENES)} if samples else figures
 
 
 @styled
 def scene_panels(run: Run) -> Figure:
     """Best, median and worst test image. Raises DataError where images or predictions are not there any more."""
     chosen = telling_images(run.per_case)
+    if not chosen:
+        raise DataError(f"{run.folder}: no test image has a mask.")
     figure = Figure(figsize=(PAGE_WIDTH_IN, 0.3 + 1.95 * len(chosen)), layout="constrained")
     grid = figure.subplots(len(chosen), 4, squeeze=False)
     colours = _colours(len(run.facts["classes"]))

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from medssl.report.figures.style import INK, MUTED, PAGE_WIDTH_IN, TEAL, styled
 from medssl.report.runs import PerCaseRow, Run
 from natural_image_ext.data.splits import read_image_split
-from natural_image_ext.data.views import read_picture
 
 SHOWN = 8
 LONGEST_NAME = 12
@@ -26,7 +25,7 @@ def telling_pictures(run: Run) -> Figure:
             cell.set(xticks=[], yticks=[])
             cell.spines[:].set_visible(False)
             if place < len(rows):
-                cell.imshow(read_picture(pictures.pictures[places[rows[place]["case"]]]).permute(1, 2, 0).numpy())
+                cell.imshow(pictures.read(places[rows[place]["case"]]).permute(1, 2, 0).numpy())
                 _caption(cell, rows[place])
     return figure
 

@@ -132,6 +132,21 @@ def test_exported_bundle_keeps_centres_alone(seg_run):
     assert torch.allclose(weights["head.latent_banks.rows"][:, 0], rows.sum(1) / counts[:, None])
 
 
+def test_samples_are_measured_and_shown(seg_run, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(seg_run, folder)
+    done = CliRunner().invoke(app, ["samples", str(folder), "--values", "1,2"])
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader((folder / "samples.csv").open()))
+    measured = json.loads((seg_run / "evaluation" / "metrics.json").read_text())
+    assert float(rows[1]["miou"]) == pytest.approx(measured["miou"], abs=1e-6), (
+        "2 samples are what it was evaluated with"
+    )
+    assert all(float(row["seconds"]) > 0 for row in rows)
+    assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
+    assert "Number of samples" in (folder / "report.html").read_text()
+
+
 def test_report_and_comparison(train_scenes, seg_run, tmp_path):
     done = CliRunner().invoke(app, ["report", str(seg_run)])
     assert done.exit_code == 0, done.output

@@ -270,3 +270,19 @@ def test_method_is_told_after_every_step(line_trainer, make_line):
     method.after_step = lambda: slopes.append(method.slope.item())
     line_trainer(method=method, epochs=2).run()
     assert len(slopes) == 8 and slopes[-1] == method.slope.item() and len(set(slopes)) == 8
+
+
+class WithBuffer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+        self.register_buffer("count", torch.zeros(()))
+
+
+def test_buffers_of_a_method_follow_its_networks_to_the_device():
+    method = WithBuffer()
+    method.layer.to("meta")
+    optimizer = torch.optim.SGD(method.layer.parameters(), 0.1)
+    loader = torch.utils.data.DataLoader([{"x": torch.zeros(2)}])
+    trainer = MethodTrainer(method, optimizer, loader, max_epochs=1, device="meta")
+    assert {value.device.type for value in trainer.method.state_dict().values()} == {"meta"}

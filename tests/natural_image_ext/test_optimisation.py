@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from natural_image_ext.networks import build_classifier
-from natural_image_ext.optimisation import CosineDecay, parameter_groups
+from natural_image_ext.networks import build_classifier, build_segmentation
+from natural_image_ext.optimisation import CosineDecay, encoder_and_rest, parameter_groups
 
 
 def test_learning_rate_follows_seven_sixteenths_of_a_cosine():
@@ -47,3 +47,12 @@ def test_norms_and_biases_do_not_decay_and_every_parameter_is_in_one_group():
     for name, parameter in network.named_parameters():
         assert (id(parameter) in decaying) == (name.endswith("weight") and "norm" not in name), name
     assert sum(len(group["params"]) for group in groups) == len(list(network.parameters()))
+
+
+def test_all_but_the_encoder_learns_faster():
+    method = nn.Module()
+    method.network = build_segmentation("resnet18", 3, "plain", channels=8)
+    slow, fast = encoder_and_rest(method, 0.01, head_factor=10.0)
+    encoder = {id(parameter) for parameter in method.network.encoder.parameters()}
+    assert {id(parameter) for parameter in slow["params"]} == encoder and slow["lr"] == 0.01
+    assert len(slow["params"]) + len(fast["params"]) == len(list(method.parameters())) and fast["lr"] == 0.1

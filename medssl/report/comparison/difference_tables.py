@@ -55,7 +55,7 @@ def reading_help(rows: Sequence[Difference]) -> list[str]:
     help_texts = [
         "Method minus baseline, paired by test case and seed; the structures of a case are averaged first. "
         "L: labelled scans.",
-        f"“Seeds and cases”: seeds and, independently, test cases are drawn anew {RESAMPLES:,} times (crossed "
+        f"“Seeds and cases”: seeds and, independently, test cases are drawn anew up to {RESAMPLES:,} times (crossed "
         "bootstrap, percentiles; scans of one patient are drawn together), so it covers what a seed draws (labelled "
         "scans, initial weights) and other patients. “Cases alone”: seeds averaged, test cases drawn anew, so it "
         "covers other patients but not another training. * marks a difference whose interval over seeds and cases "

@@ -18,6 +18,11 @@ def results_lead(rows: Sequence[ComparisonRow]) -> str:
             "Mean ± sample standard deviation over seeds, in percent. L vs. U: labelled and unlabelled pictures "
             "trained on. UCE: gap between uncertainty (entropy as a share of its largest value) and error, in bins."
         )
+    if any(row.stats["miou"].n for row in rows):
+        return (
+            "Mean ± sample standard deviation over seeds. mIoU is over all pixels of all test images; differences are "
+            "of the mean IoU of each image. L vs. U: labelled and unlabelled images trained on."
+        )
     return (
         "Mean ± sample standard deviation over seeds of each run's mean over cases and structures. "
         "L vs. U: labelled and unlabelled scans trained on. "

@@ -1,5 +1,6 @@
 """The figures of a run as PNG files, for MLflow and for slides."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -25,7 +26,9 @@ def write_figures(run_folder: str | Path) -> list[Path]:
     else:
         from natural_image_ext.report import FIGURES  # noqa: PLC0415  (an extra)
 
-        figures |= {name: draw() for name, draw in FIGURES[run.kind](run).items()}
+        for name, draw in FIGURES[run.kind](run).items():
+            with suppress(MedsslError):  # pictures may have moved; the report says so
+                figures[name] = draw()
     paths = []
     for name, figure in figures.items():
         path = run.folder / "figures" / f"{name}.png"

@@ -15,6 +15,7 @@ from medssl.report.figures.style import PAGE_WIDTH_IN, TEAL, make_log, share_lim
 from medssl.run_files import SAMPLES
 
 MEASURES = {"seconds": "time per scan (s)", "dice": "Dice", "pavpu": "PAvPU"}
+MEASURES_OF_SCENES = {"seconds": "time per image (s)", "miou": "mIoU", "pavpu": "PAvPU"}
 MEASURES_OF_PICTURES = {"seconds": "time per picture (s)", "error": "error", "uce": "UCE"}
 
 SampleRow = dict[str, float]

@@ -6,6 +6,7 @@ from natural_image_ext.methods.classification.np_match import NPMatch
 from natural_image_ext.methods.classification.recipes import METHODS, Recipe, build_method, recipe
 from natural_image_ext.methods.classification.selection import Selected, Selection
 from natural_image_ext.methods.classification.step import SemiSupervisedStep
+from natural_image_ext.methods.classification.supervised import Supervised
 from natural_image_ext.methods.classification.uda import UDA
 from natural_image_ext.methods.classification.ups import UPS
 
@@ -20,6 +21,7 @@ __all__ = [
     "Selected",
     "Selection",
     "SemiSupervisedStep",
+    "Supervised",
     "build_method",
     "recipe",
 ]

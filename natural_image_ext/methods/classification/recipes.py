@@ -4,12 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from medssl.errors import ConfigError
+from medssl.flags import flag
 from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.classification.fixmatch import FixMatch
 from natural_image_ext.methods.classification.mixmatch import MixMatch
 from natural_image_ext.methods.classification.np_match import DIVERGENCES, NPMatch
 from natural_image_ext.methods.classification.selection import Selection
 from natural_image_ext.methods.classification.step import SemiSupervisedStep
+from natural_image_ext.methods.classification.supervised import Supervised
 from natural_image_ext.methods.classification.uda import UDA
 from natural_image_ext.methods.classification.ups import UPS
 from natural_image_ext.networks.classifier import Classifier, HeadKind
@@ -41,7 +43,7 @@ class Recipe:
 
 
 METHODS = {
-    "supervised": Recipe("supervised", FixMatch, unlabelled_weight=0.0),
+    "supervised": Recipe("supervised", Supervised),
     "mixmatch": Recipe("MixMatch", MixMatch, unlabelled_weight=100.0, two_weak=True, ratio=1),
     "uda": Recipe("UDA", UDA, confidence=0.8),
     "fixmatch": Recipe("FixMatch", FixMatch),
@@ -90,8 +92,8 @@ def build_method(
     num_unlabelled: int,
     confidence: float = 0.95,
     uncertainty: float | None = None,
-    curriculum: bool = False,
-    align: bool = False,
+    curriculum: bool | str = False,
+    align: bool | str = False,
     unlabelled_weight: float = 1.0,
     samples: int = 10,
     divergence: str = "js",
@@ -103,6 +105,8 @@ def build_method(
 
     num_unlabelled: pictures the curriculum keeps account of. warm_up: steps until MixMatch's unlabelled weight is full.
     """
+    if recipe.method is Supervised:
+        return Supervised(network, ema_decay)
     shared = {"unlabelled_weight": unlabelled_weight, "ema_decay": ema_decay}
     if recipe.method is MixMatch:
         return MixMatch(network, num_classes, warm_up=warm_up, **shared)
@@ -110,5 +114,6 @@ def build_method(
         UPS: {"samples": samples},
         NPMatch: {"divergence": divergence, "divergence_weight": divergence_weight},
     }
-    selection = Selection(num_classes, confidence, uncertainty, num_unlabelled if curriculum else None, align)
+    kept = num_unlabelled if flag(curriculum, "curriculum") else None
+    selection = Selection(num_classes, confidence, uncertainty, kept, flag(align, "align"))
     return recipe.method(network, selection, **shared, **own.get(recipe.method, {}))  # type: ignore[arg-type]

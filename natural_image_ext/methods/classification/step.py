@@ -25,12 +25,12 @@ class ViewFeatures:
 class Opinion:
     """What the network thinks of the weak views: probabilities (N, C) and uncertainty (N,).
 
-    deviation (N, C): of the probabilities, where they are a mean of several passes; else empty.
+    wrong (N, C), where a method has them: classes that a view surely does not show.
     """
 
     probs: Tensor
     uncertainty: Tensor
-    deviation: Tensor = field(default_factory=lambda: torch.empty(0))
+    wrong: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 class SemiSupervisedStep(AveragedMethod[Classifier], ABC):

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent
+from natural_image_ext.networks.class_banks import IGNORED
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
@@ -20,5 +21,5 @@ class AugSeg(TeacherStudent):
         self.confidence = confidence
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
-        each = F.cross_entropy(learned.unlabelled, taught.labels, reduction="none")
+        each = F.cross_entropy(learned.unlabelled, taught.labels, ignore_index=IGNORED, reduction="none")
         return (each * (taught.confidence >= self.confidence)).mean()

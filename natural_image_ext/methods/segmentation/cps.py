@@ -9,8 +9,7 @@ from torch.nn import functional as F
 
 from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.segmentation.cutmix import CutMix
-from natural_image_ext.methods.segmentation.step import Taught, learn, teacher_probs
-from natural_image_ext.networks.class_banks import IGNORED
+from natural_image_ext.methods.segmentation.step import labelled_loss, learn, opinion_on, teacher_probs
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
@@ -19,7 +18,10 @@ class CPS(AveragedMethod[SegmentationNetwork]):
 
     Unlabelled images are mixed by CutMix, and so are the labels the other network gave to the unmixed ones. The first
     network is evaluated, as it is: the moving average has no part in the training. `second` builds the other network.
+    In the first `warm_up` steps labels alone count.
     """
+
+    step: Tensor
 
     def __init__(
         self,
@@ -29,15 +31,18 @@ class CPS(AveragedMethod[SegmentationNetwork]):
         kl_weight: float = 0.005,
         ema_decay: float = 0.0,
         mixer: CutMix | None = None,
+        warm_up: int = 0,
     ) -> None:
         super().__init__(network, ema_decay)
+        self.warm_up = warm_up
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self.other = second().to(next(network.parameters()).device)
         self.unlabelled_weight, self.kl_weight = unlabelled_weight, kl_weight
         self.mixer = CutMix() if mixer is None else mixer
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         pair = (self.network, self.other)
-        opinions = [Taught(batch["strong"], probs, probs.argmax(1)) for probs in self._opinions(batch["weak"])]
+        opinions = [opinion_on(batch, teacher_probs(network, batch["weak"])) for network in pair]
         # both see the same mixed images: one draw of boxes for both
         state = torch.random.get_rng_state()
         mixed = []
@@ -45,16 +50,18 @@ class CPS(AveragedMethod[SegmentationNetwork]):
             torch.random.set_rng_state(state)
             mixed.append(self.mixer(opinion, batch))
         passes = [learn(network, batch["image"], batch["label"], mixed[1 - i]) for i, network in enumerate(pair)]
-        labelled = sum(F.cross_entropy(found.labelled, batch["label"], ignore_index=IGNORED) for found in passes)
+        labelled = sum(labelled_loss(found.labelled, batch["label"]) for found in passes)
         crossed = sum(
-            F.cross_entropy(found.unlabelled, mixed[1 - i].labels)
+            labelled_loss(found.unlabelled, mixed[1 - i].labels)
             + F.cross_entropy(found.labelled, passes[1 - i].labelled.detach().argmax(1))
             for i, found in enumerate(passes)
         )
         kl = passes[0].kl + passes[1].kl
-        loss = labelled + self.unlabelled_weight * crossed + self.kl_weight * kl
+        weight = self.unlabelled_weight if int(self.step) >= self.warm_up else 0.0
+        loss = labelled + weight * crossed + self.kl_weight * kl
         confidence = opinions[0].confidence.mean()
         return {"loss": loss, "labelled": labelled, "unlabelled": crossed, "kl": kl, "confidence": confidence}  # type: ignore[dict-item]
 
-    def _opinions(self, images: Tensor) -> list[Tensor]:
-        return [teacher_probs(network, images) for network in (self.network, self.other)]
+    def after_step(self) -> None:
+        super().after_step()
+        self.step += 1

@@ -3,7 +3,6 @@
 from typing import Any
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent
 
@@ -12,4 +11,5 @@ class MeanTeacher(TeacherStudent):
     """Squared error of the probabilities, averaged over classes and pixels; 100 is its usual weight."""
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
-        return F.mse_loss(learned.unlabelled.softmax(1), taught.probs)
+        each = (learned.unlabelled.softmax(1) - taught.probs).square().mean(1)
+        return (each * taught.valid).sum() / taught.valid.sum().clamp_min(1)

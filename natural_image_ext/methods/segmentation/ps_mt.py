@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, evaluating
+from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, evaluating, opinion_on
+from natural_image_ext.networks.class_banks import IGNORED
 from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
@@ -15,7 +16,8 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampl
 class PSMT(TeacherStudent):
     """Cross-entropy on pixels whose confidence reaches `confidence`, each weighted by it, from perturbed features.
 
-    The mean of two teachers labels; one is updated in odd epochs (of `steps_per_epoch` steps), the other in even ones.
+    The mean of two teachers labels; one is updated in odd epochs (of `steps_per_epoch` steps), the other in even ones;
+    the first of them is evaluated.
     The student's joined maps of unlabelled images are moved by `radius` times their length in the direction that
     changes the teachers' opinion most (virtual adversarial, one step of power iteration).
     """
@@ -43,14 +45,13 @@ class PSMT(TeacherStudent):
     def teach(self, batch: dict[str, Any]) -> Taught:
         with evaluating(*self.teachers):
             logits = [teacher(batch["weak"]) for teacher in self.teachers]
-        probs = torch.stack(logits).mean(0).softmax(1)
-        taught = Taught(batch["strong"], probs, probs.argmax(1))
+        taught = opinion_on(batch, torch.stack(logits).mean(0).softmax(1))
         return taught if self.mixer is None else self.mixer(taught, batch)
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         features = learned.features[len(batch["image"]) :]
         logits = upsampled(_logits(self.network, features + self.perturbation(features)), taught.labels.shape[1:])
-        each = F.cross_entropy(logits, taught.labels, reduction="none")
+        each = F.cross_entropy(logits, taught.labels, ignore_index=IGNORED, reduction="none")
         weight = taught.confidence * (taught.confidence >= self.confidence)
         return (each * weight).mean()
 

@@ -12,6 +12,7 @@ from natural_image_ext.methods.segmentation.cps import CPS
 from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, CutMix
 from natural_image_ext.methods.segmentation.mean_teacher import MeanTeacher
 from natural_image_ext.methods.segmentation.ps_mt import PSMT
+from natural_image_ext.methods.segmentation.supervised import SupervisedScenes
 from natural_image_ext.methods.segmentation.u2pl import U2PL
 from natural_image_ext.networks.segmentation import SegmentationNetwork, build_segmentation
 
@@ -40,7 +41,7 @@ class SegRecipe:
 
 
 FRAMEWORKS = {
-    "supervised": SegRecipe("supervised", MeanTeacher, unlabelled_weight=0.0),
+    "supervised": SegRecipe("supervised", SupervisedScenes),
     "mean_teacher": SegRecipe("MT", MeanTeacher, unlabelled_weight=100.0),
     "ps_mt": SegRecipe("PS-MT", PSMT, unlabelled_weight=1.5, ema_decay=0.996, options={"mixer": CutMix()}),
     "u2pl": SegRecipe("U2PL", U2PL, options={"mixer": CutMix()}),
@@ -89,10 +90,17 @@ def build_seg_method(
     """The recipe's method on `network`; second builds the other network of CPS, by default one like the first."""
     shared: dict[str, Any] = {"unlabelled_weight": unlabelled_weight, "kl_weight": kl_weight, "ema_decay": ema_decay}
     if recipe.method is CPS:
-        return CPS(network, second or partial(build_segmentation, **network.arguments), **shared)
+        return CPS(network, second or partial(_like, network), warm_up=warm_up, **shared)
     own: dict[type[AveragedMethod], dict[str, Any]] = {
         PSMT: {"steps_per_epoch": steps_per_epoch},
         U2PL: {"num_classes": num_classes, "total_steps": total_steps},
     }
     options = {**shared, "warm_up": warm_up, **recipe.options, **own.get(recipe.method, {})}
     return recipe.method(network, **options)
+
+
+def _like(network: SegmentationNetwork) -> SegmentationNetwork:
+    """Another network with the same encoder, pre-trained as it may be, and a beginning of its own in all else."""
+    other = build_segmentation(**network.arguments)
+    other.encoder.load_state_dict(network.encoder.state_dict())
+    return other

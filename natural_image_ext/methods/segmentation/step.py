@@ -22,12 +22,18 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampl
 class Taught:
     """What the student is shown of unlabelled images: images (B, 3, H, W) and the teacher's probabilities (B, C, H, W).
 
-    labels (B, H, W) are the most likely classes; pixels that came from labelled images carry their label.
+    labels (B, H, W) are the most likely classes; pixels that came from labelled images carry their label, and 255 marks
+    those that are no image but padding.
     """
 
     images: Tensor
     probs: Tensor
     labels: Tensor
+
+    @property
+    def valid(self) -> Tensor:
+        """Which pixels count, (B, H, W) bool."""
+        return self.labels != IGNORED
 
     @property
     def confidence(self) -> Tensor:
@@ -73,7 +79,7 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
         taught = self.teach(batch)
         learned = learn(self.network, batch["image"], batch["label"], taught)
         terms = {
-            "labelled": F.cross_entropy(learned.labelled, batch["label"], ignore_index=IGNORED),
+            "labelled": labelled_loss(learned.labelled, batch["label"]),
             "unlabelled": self.unlabelled_loss(learned, taught, batch),
             "kl": learned.kl,
         }
@@ -83,8 +89,7 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
 
     def teach(self, batch: dict[str, Any]) -> Taught:
         """The teacher's opinion on the weak views, mixed with the strong ones."""
-        probs = teacher_probs(self.averaged, batch["weak"])
-        taught = Taught(batch["strong"], probs, probs.argmax(1))
+        taught = opinion_on(batch, teacher_probs(self.averaged, batch["weak"]))
         return taught if self.mixer is None else self.mixer(taught, batch)
 
     @abstractmethod
@@ -94,6 +99,18 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
     def after_step(self) -> None:
         super().after_step()
         self.step += 1
+
+
+def opinion_on(batch: dict[str, Any], probs: Tensor) -> Taught:
+    """What probabilities of the weak views say about the strong ones; padding (`valid` false) has no label."""
+    labels = probs.argmax(1)
+    return Taught(batch["strong"], probs, torch.where(batch["valid"], labels, IGNORED) if "valid" in batch else labels)
+
+
+def labelled_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean cross-entropy of the pixels that have a label; 0, and not NaN, where none has."""
+    total = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
+    return total / (labels != IGNORED).sum().clamp_min(1)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from natural_image_ext.methods.classification.step import entropy_nats
-from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent
+from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, labelled_loss
 from natural_image_ext.networks.class_banks import IGNORED, ClassBanks
 from natural_image_ext.networks.np_seg_head import fitted
 from natural_image_ext.networks.segmentation import SegmentationNetwork
@@ -51,10 +51,11 @@ class U2PL(TeacherStudent):
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         entropy = entropy_nats(taught.probs.movedim(1, -1))
-        is_reliable = entropy <= torch.quantile(entropy.float().flatten()[:: _stride(entropy)], 1 - self.share_now())
+        counted = entropy[taught.valid].float()
+        limit = torch.quantile(counted[:: _stride(counted)], 1 - self.share_now()) if len(counted) else 0.0
+        is_reliable = (entropy <= limit) & taught.valid
         labels = torch.where(is_reliable, taught.labels, IGNORED)
-        crossed = F.cross_entropy(learned.unlabelled, labels, ignore_index=IGNORED)
-        crossed = crossed * labels.numel() / is_reliable.sum().clamp_min(1)
+        crossed = labelled_loss(learned.unlabelled, labels) * taught.valid.sum() / is_reliable.sum().clamp_min(1)
         return crossed + self.contrast_weight * self.contrast(learned, taught, is_reliable, batch["label"])
 
     def share_now(self) -> float:
@@ -69,10 +70,10 @@ class U2PL(TeacherStudent):
         probs = F.interpolate(probs, size, mode="bilinear", align_corners=True)
         known = fitted(labels, fixed)
         pseudo, sure = fitted(taught.labels, fixed), fitted(is_reliable.long(), fixed).bool()
+        unsure = torch.cat([torch.zeros_like(known, dtype=torch.bool), ~sure & (pseudo != IGNORED)])
         classes = torch.cat([known, torch.where(sure, pseudo, IGNORED)])
         is_labelled = torch.arange(len(classes), device=classes.device)[:, None, None] < len(known)
         rank = probs.argsort(dim=1, descending=True).argsort(dim=1)  # 0 for the most likely class
-        unsure = torch.cat([torch.zeros_like(known, dtype=torch.bool), ~sure])
         found = [0 * vectors.sum()]  # distributed training wants a gradient of the projection at every step
         for label in range(self.num_classes):
             place = rank[:, label]

@@ -12,6 +12,7 @@ from natural_image_ext.data import (
     LabelledPictures,
     SemiSupervisedPictures,
     Views,
+    check_pictures,
     make_picture_loader,
     open_images,
     read_picture,
@@ -154,3 +155,53 @@ def test_plain_view_has_no_chance_and_scales_to_the_size(source):
 def test_batches_that_cannot_be_are_refused(source):
     with pytest.raises(ConfigError, match="ratio 0"):
         batches(source, ratio=0)
+
+
+def test_strong_views_differ_more_than_weak_ones_unless_two_weak_are_asked_for(source):
+    picture = read_picture(source.train.pictures[0])
+    plain = Views(16).plain()(picture)
+
+    def histograms(transform):
+        """How far the sorted values of a view lie from those of the picture: a flip and a shift hardly move them."""
+        far = []
+        for seed in range(20):
+            torch.manual_seed(seed)
+            far.append((transform(picture).flatten().sort().values - plain.flatten().sort().values).abs().mean())
+        return float(torch.stack(far).mean())
+
+    weak, strong, second = (
+        histograms(t) for t in (Views(16).weak(), Views(16).strong(), Views(16, two_weak=True).strong())
+    )
+    assert strong > 3 * weak and second == weak
+
+
+def test_pictures_of_imagenet_are_given_three_colours(tmp_path):
+    for part in ("train", "val"):
+        for name in ("a", "b"):
+            (tmp_path / part / name).mkdir(parents=True)
+            Image.new("L", (8, 8), 7).save(tmp_path / part / name / "x.jpg")
+            Image.new("CMYK", (8, 8)).save(tmp_path / part / name / "y.jpg")
+    source = open_images("imagenet", tmp_path)
+    assert source.size == 224
+    split = split_images(source, 2)
+    check_pictures(split, tmp_path)
+    assert split.unlabelled.read(0).shape == (3, 8, 8) and split.labelled.converts and split.test.converts
+
+
+def test_every_kind_of_damage_is_named(tmp_path):
+    Image.new("RGB", (64, 64)).save(tmp_path / "x.png")
+    content = bytearray((tmp_path / "x.png").read_bytes())
+    content[40] ^= 0xFF  # a chunk whose name is none: PIL calls it a SyntaxError
+    (tmp_path / "x.png").write_bytes(content)
+    with pytest.raises(DataError, match=r"x\.png: not a readable picture"):
+        read_picture(tmp_path / "x.png")
+
+
+def test_numbers_that_would_change_silently_are_refused(source):
+    for keys, part in (
+        ({"test": 4}, "multiple of the 3 classes"),
+        ({"test": 0}, "expected a share"),
+        ({"validation": 11}, "at most 9 of 12"),
+    ):
+        with pytest.raises(ConfigError, match=part):
+            split_images(source, 12, **keys)

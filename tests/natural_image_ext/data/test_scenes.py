@@ -1,6 +1,7 @@
 """Images with masks: layouts of the data sets, lists of the literature, films kept apart, what is wrong is named."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,6 +114,41 @@ def test_lists_for_pascal_and_cityscapes_fit_their_layouts(shared_data, tmp_path
         split = split_scenes(source, 1, lists_dir=shared_data / "splits" / folder)
         assert source.num_classes == {"voc": 21, "cityscapes": 19}[name]
         assert split.counts["labelled"] == {"voc": 92, "cityscapes": 186}[name] and split.counts["test"] == 1
+
+
+def test_folder_without_films_is_cut_once(tmp_path):
+    for number in range(8):
+        save(tmp_path / "images" / f"{number:03d}.png", np.zeros((4, 4, 3)))
+        save(tmp_path / "masks" / f"{number:03d}.png", [[0, 1, 1, 0]] * 4)
+    split = split_scenes(open_scenes("folder", tmp_path), 2, test=0.25)
+    assert split.test.ids == ["images/006", "images/007"] and split.counts["unlabelled"] == 4
+
+
+def test_unlabelled_images_of_a_list_need_no_mask_and_coarse_masks_of_voc_are_found(tmp_path):
+    for name in ("a", "b", "c", "t"):
+        save(tmp_path / "JPEGImages" / f"{name}.jpg", np.zeros((4, 4, 3)))
+    save(tmp_path / "SegmentationClass" / "a.png", [[0, 1]])
+    save(tmp_path / "SegmentationClass" / "t.png", [[0, 1]])
+    save(tmp_path / "SegmentationClassAug" / "b.png", [[0, 1]])
+    (tmp_path / "ImageSets" / "Segmentation").mkdir(parents=True)
+    (tmp_path / "ImageSets" / "Segmentation" / "train.txt").write_text("a\n")
+    (tmp_path / "ImageSets" / "Segmentation" / "val.txt").write_text("t\n")
+    source = open_scenes("voc", tmp_path)
+    assert [(Path(i).name, mask is not None) for i, mask in zip(source.train.ids, source.train.masks, strict=True)] == [
+        ("a", True),
+        ("b", True),
+    ]
+    (tmp_path / "labeled.txt").write_text("JPEGImages/b.jpg SegmentationClass/b.png\n")
+    (tmp_path / "unlabeled.txt").write_text("JPEGImages/c.jpg SegmentationClass/c.png\n")
+    split = split_scenes(source, 1, lists_dir=tmp_path)
+    assert split.labelled.masks[0].parent.name == "SegmentationClassAug" and split.unlabelled.masks == [None]
+
+
+def test_checks_are_not_believed_under_other_rules(scene_dir, tmp_path):
+    split = split_scenes(open_scenes("folder", scene_dir), 4)
+    with pytest.raises(DataError, match="expected 0 to 1"):
+        check_scenes(split, 2, 255, tmp_path)
+    check_scenes(split, 3, 255, tmp_path)
 
 
 def test_camvid_has_its_void(tmp_path):

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from natural_image_ext.networks import WideResNet, wrn_28_2, wrn_28_8, wrn_37_2
+from medssl.errors import ConfigError
+from natural_image_ext.networks import WideResNet, build_backbone, wrn_28_2, wrn_28_8, wrn_37_2
+from natural_image_ext.networks.backbones import width_of
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,25 @@ def test_depth_counts_the_convolutions():
     network = wrn_28_2()
     in_path = [m for m in network.modules() if isinstance(m, torch.nn.Conv2d) and m.kernel_size == (3, 3)]
     assert len(in_path) == 25  # 28 with the shortcuts' three 1x1 convolutions
+
+
+def test_network_of_stl10_halves_its_maps_in_every_stage():
+    maps = wrn_37_2().eval()
+    sizes = []
+    for stage in maps.stages:
+        stage.register_forward_hook(lambda *arguments: sizes.append(arguments[2].shape[-1]))
+    maps(torch.zeros(1, 3, 96, 96))
+    assert sizes == [48, 24, 12, 6]
+
+
+@pytest.mark.parametrize(("name", "features"), [("resnet18", 512), ("mobilenetv3_small_100", 1024)])
+def test_networks_of_timm_tell_the_width_of_their_features(name, features):
+    backbone = build_backbone(name).eval()
+    assert width_of(backbone) == features == backbone(torch.zeros(1, 3, 32, 32)).shape[1]
+    dropped = build_backbone(name, dropout=0.5).eval()
+    assert width_of(dropped) == features
+
+
+def test_unknown_backbone_is_named():
+    with pytest.raises(ConfigError, match="'wrn_1' is unknown"):
+        build_backbone("wrn_1")

@@ -96,7 +96,7 @@ def test_an_unknown_baseline_is_refused_with_those_there_are(two_methods):
 
 def test_metrics_go_by_their_short_names():
     assert [metric_named(name) for name in ("hd95", "HD95_mm", "Dice", "ece")] == ["hd95_mm", "hd95_mm", "dice", "ece"]
-    with pytest.raises(ConfigError, match=r"metric 'volume': unknown\. Known: dice, jaccard, hd95"):
+    with pytest.raises(ConfigError, match=r"metric 'volume': unknown\. Known: .*dice, jaccard, hd95"):
         metric_named("volume")
 
 

@@ -28,9 +28,9 @@ In points: hundredths. More is better.
 
 Method minus baseline, paired by test case and seed; the structures of a case are averaged first. L: labelled scans.
 
-“Seeds and cases”: seeds and, independently, test cases are drawn anew 10,000 times (crossed bootstrap, percentiles; \
-scans of one patient are drawn together), so it covers what a seed draws (labelled scans, initial weights) and other \
-patients. “Cases alone”: seeds averaged, test cases drawn anew, so it covers other patients but not another training. \
+“Seeds and cases”: seeds and, independently, test cases are drawn anew up to 10,000 times (crossed bootstrap, \
+percentiles; scans of one patient are drawn together), so it covers what a seed draws (labelled scans, initial \
+weights) and other patients. “Cases alone”: seeds averaged, test cases drawn anew, so it covers other patients but not another training. \
 \\* marks a difference whose interval over seeds and cases excludes zero.
 
 These are few seeds. As far as seeds go, the interval reaches at most from the lowest to the highest of them, and even \

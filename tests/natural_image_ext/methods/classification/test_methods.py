@@ -7,7 +7,8 @@ from torch.nn import functional as F
 
 from medssl.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
-from natural_image_ext.methods.classification import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection
+from natural_image_ext.methods.classification import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection, Supervised
+from natural_image_ext.methods.classification.ups import negative_loss
 from natural_image_ext.networks import Classifier, ConditionedOutput, NPHead
 
 CLASSES = 3
@@ -176,22 +177,45 @@ def test_ups_samples_with_dropout_only_and_leaves_the_mode_as_it_was(batch):
     opinion = method.predict(batch["weak"], torch.empty(0))
     assert method.network.training and torch.allclose(opinion.probs.sum(-1), torch.ones(12), atol=1e-5)
     assert opinion.uncertainty.shape == (12,) and (opinion.uncertainty > 0).all()
-    best = opinion.probs.argmax(-1)
-    assert torch.equal(opinion.uncertainty, opinion.deviation[torch.arange(12), best])
+    with pytest.raises(ConfigError, match="at least 2 passes"):
+        with_dropout(samples=1)
 
 
-def test_negative_learning_is_its_formula(batch):
-    method = with_dropout(confidence=2.0, negative_confidence=0.4, negative_deviation=1.0).eval()
+def test_ups_labels_are_the_mean_and_deviation_of_its_passes(batch):
+    method = with_dropout(samples=5, negative_confidence=0.3, negative_deviation=0.2, negative_temperature=3.0)
     torch.manual_seed(3)
-    found = method(batch)["unlabelled"]
+    opinion = method.predict(batch["weak"], torch.empty(0))
     torch.manual_seed(3)
-    probs = method.predict(batch["weak"], torch.empty(0)).probs
-    strong = torch.softmax(method.network(batch["strong"]), -1)
-    total = 0.0
-    for row, best in enumerate(probs.argmax(-1).tolist()):
-        wrong = [c for c in range(CLASSES) if c != best and probs[row, c] < 0.4]
-        total += sum(-torch.log(1 - strong[row, c]).item() for c in wrong) / max(1, len(wrong))
-    assert found.item() == pytest.approx(total / 12, rel=1e-4)
+    method.network.backbone[1].train()
+    logits = torch.stack([method.network(batch["weak"]) for _ in range(5)]).detach()
+    for row in range(12):
+        draws, softer = logits[:, row].softmax(-1), (logits[:, row] / 3).softmax(-1)
+        best = int(draws.mean(0).argmax())
+        assert torch.allclose(opinion.probs[row], draws.mean(0), atol=1e-6)
+        assert float(opinion.uncertainty[row]) == pytest.approx(float(draws[:, best].std()), rel=1e-4)
+        for label in range(CLASSES):
+            surely = softer[:, label].mean() < 0.3 and softer[:, label].std() < 0.2 and label != best
+            assert bool(opinion.wrong[row, label]) == bool(surely)
+    assert opinion.wrong.any() and not opinion.wrong.all()
+
+
+def test_supervised_learns_the_same_whatever_is_unlabelled(batch):
+    torch.manual_seed(1)
+    network = Classifier(nn.Sequential(Pooled(), nn.BatchNorm1d(8)), nn.Linear(8, CLASSES))
+    method = Supervised(network).train()
+    found = method(batch)["loss"]
+    assert torch.equal(found, method({**batch, "weak": batch["weak"] + 5, "strong": batch["strong"] - 5})["loss"])
+    assert torch.allclose(found, F.cross_entropy(network(batch["image"]), batch["label"]))
+
+
+def test_negative_learning_is_its_formula():
+    torch.manual_seed(3)
+    logits, wrong = torch.randn(12, CLASSES), torch.rand(12, CLASSES) > 0.5
+    probs, total = logits.softmax(-1), 0.0
+    for row in range(12):
+        classes = [c for c in range(CLASSES) if wrong[row, c]]
+        total += sum(-torch.log(1 - probs[row, c]).item() for c in classes) / max(1, len(classes))
+    assert negative_loss(logits, wrong).item() == pytest.approx(total / 12, rel=1e-4)
 
 
 def test_mixmatch_guesses_are_sharpened_means(batch):

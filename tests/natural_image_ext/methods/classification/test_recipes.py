@@ -3,7 +3,15 @@
 import pytest
 
 from medssl.errors import ConfigError
-from natural_image_ext.methods.classification import METHODS, FixMatch, MixMatch, NPMatch, build_method, recipe
+from natural_image_ext.methods.classification import (
+    METHODS,
+    FixMatch,
+    MixMatch,
+    NPMatch,
+    Supervised,
+    build_method,
+    recipe,
+)
 from natural_image_ext.networks import build_classifier
 
 
@@ -47,7 +55,7 @@ def test_every_method_is_built_with_the_keys_of_the_bundle(name):
     network = build_classifier("wrn_10_1", 4, found.head, found.dropout)
     method = build_method(found, network, 4, 50, 0.9, found.uncertainty, found.curriculum, ema_decay=0.5)
     assert type(method) is found.method and method.network is network
-    if not isinstance(method, MixMatch):
+    if not isinstance(method, MixMatch | Supervised):
         assert method.selection.confidence == 0.9 and method.selection.uncertainty == found.uncertainty
         assert len(method.selection.last_labels) == (50 if found.curriculum else 0)
     if isinstance(method, NPMatch):
@@ -57,3 +65,9 @@ def test_every_method_is_built_with_the_keys_of_the_bundle(name):
 def test_unknown_method_is_named():
     with pytest.raises(ConfigError, match=r"'np' is unknown\. Known: supervised, mixmatch"):
         recipe("np", "cifar10")
+
+
+def test_flags_given_as_text_are_understood():
+    found = recipe("np_match", "cifar10")
+    method = build_method(found, build_classifier("wrn_10_1", 4), 4, 50, curriculum="false", align="false")
+    assert not method.selection.has_curriculum and method.selection.align is False

@@ -22,7 +22,7 @@ from natural_image_ext.methods.segmentation import (
 )
 from natural_image_ext.methods.segmentation.cutmix import random_boxes
 from natural_image_ext.networks import NPSegHead
-from natural_image_ext.networks.segmentation import SegmentationNetwork
+from natural_image_ext.networks.segmentation import SegmentationNetwork, build_segmentation
 
 CLASSES = 4
 
@@ -242,8 +242,64 @@ def test_cps_networks_learn_from_each_other(batch):
     assert torch.allclose(found["loss"], labelled + 1.5 * crossed, atol=1e-5)
     found["loss"].backward()
     assert all(p.grad is not None for net in (ours, theirs) for p in net.parameters())
+    for _ in range(2):  # the first update of an average copies whatever its decay is
+        method.after_step()
+        ours.head.weight.data += 1.0
     method.after_step()
     assert torch.equal(method.averaged.head.weight, ours.head.weight)
+
+
+def test_cps_warms_up_and_its_second_network_has_the_first_ones_encoder(batch):
+    method = CPS(network(), lambda: network(seed=5), unlabelled_weight=3.0, warm_up=1)
+    first = method(batch)
+    assert torch.allclose(first["loss"], first["labelled"])
+    method.after_step()
+    then = method(batch)
+    assert torch.allclose(then["loss"], then["labelled"] + 3 * then["unlabelled"])
+    pretrained = build_segmentation("resnet18", 3, "plain", channels=8)
+    options = {"num_classes": 3, "steps_per_epoch": 1, "total_steps": 1}
+    pair = build_seg_method(seg_recipe("cps", "voc", "plain"), pretrained, **options)
+    assert torch.equal(pair.other.encoder.conv1.weight, pretrained.encoder.conv1.weight)
+    assert not torch.equal(pair.other.head[1].weight, pretrained.head[1].weight)
+
+
+@pytest.mark.parametrize("name", [name for name in FRAMEWORKS if name != "supervised"])
+def test_padding_has_no_part_in_what_is_learned_from_unlabelled_images(batch, name):
+    batch["valid"] = torch.ones(4, 12, 12, dtype=torch.bool)
+    batch["valid"][:, 6:] = False
+    found = []
+    for change in (0.0, 3.0):
+        torch.manual_seed(5)
+        method = built(name)
+        method.mixer = None if name != "cps" else lambda taught, batch: taught
+        moved = {key: value.clone() for key, value in batch.items()}
+        for view in ("weak", "strong"):
+            moved[view][:, :, 8:] += change  # further from the seam than a convolution reaches
+        torch.manual_seed(6)
+        opinion = method.teach(moved) if name != "cps" else None
+        assert opinion is None or not opinion.valid[:, 6:].any()
+        if name in ("mean_teacher", "augseg"):
+            learned = Learned(torch.zeros(1), torch.zeros(1), method.network(moved["strong"]), torch.zeros(()))
+            found.append(float(method.unlabelled_loss(learned, opinion, moved)))
+        else:
+            found.append(float(method(moved)["unlabelled"]) if name == "cps" else 0.0)
+    assert found[0] == pytest.approx(found[1], abs=0.05 if name == "cps" else 1e-4)
+
+
+def test_labelled_batch_without_any_label_costs_nothing(batch):
+    batch["label"] = torch.full_like(batch["label"], 255)
+    found = MeanTeacher(network())(batch)
+    assert float(found["labelled"].detach()) == 0 and found["loss"].isfinite()
+
+
+@pytest.mark.parametrize("head", ["plain", "np"])
+def test_supervised_learns_the_same_whatever_is_unlabelled(batch, head):
+    losses = []
+    for change in (0.0, 5.0):
+        method = built("supervised", head)
+        torch.manual_seed(0)
+        losses.append(method({**batch, "weak": batch["weak"] + change, "strong": batch["strong"] - change})["loss"])
+    assert torch.equal(losses[0], losses[1])
 
 
 def test_boxes_have_their_share_of_the_area():
