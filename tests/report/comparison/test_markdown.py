@@ -30,8 +30,8 @@ Method minus baseline, paired by test case and seed; the structures of a case ar
 
 “Seeds and cases”: seeds and, independently, test cases are drawn anew up to 10,000 times (crossed bootstrap, \
 percentiles; scans of one patient are drawn together), so it covers what a seed draws (labelled scans, initial \
-weights) and other patients. “Cases alone”: seeds averaged, test cases drawn anew, so it covers other patients but not another training. \
-\\* marks a difference whose interval over seeds and cases excludes zero.
+weights) and other patients. “Cases alone”: seeds averaged, test cases drawn anew, so it covers other patients but \
+not another training. \\* marks a difference whose interval over seeds and cases excludes zero.
 
 These are few seeds. As far as seeds go, the interval reaches at most from the lowest to the highest of them, and even \
 that whole range misses the true difference in 1 of 2 such experiments with 2 seeds: a \\* is a hint, not a proof.
