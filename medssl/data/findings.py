@@ -45,14 +45,14 @@ class Finding:
     message: str
 
 
-def require_valid(findings: Sequence[Finding]) -> None:
-    """Raises DataError with the first 10 errors, one a line, and how many more there are; warnings pass."""
+def require_valid(findings: Sequence[Finding], way_out: str = "'medssl check-data' lists all.") -> None:
+    """Raises DataError with the first 10 errors, one a line, how many more there are and the way out; warnings pass."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         return
     lines = [f"{error.file}: {error.message}" for error in errors[:SHOWN_ERRORS]]
     if len(errors) > SHOWN_ERRORS:
-        lines.append(f"... and {len(errors) - SHOWN_ERRORS} more errors.")
+        lines.append(f"... and {len(errors) - SHOWN_ERRORS} more errors. {way_out}")
     raise DataError("\n".join(lines))
 
 

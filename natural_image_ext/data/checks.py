@@ -75,7 +75,7 @@ def _require_readable(
             found = pool.map(lambda file: _findings(file, read), files)
             cache[stamp] = [finding for findings in found for finding in findings]
         save_cache(cache_file, cache)
-    require_valid(cache[stamp])
+    require_valid(cache[stamp], "Mend these first.")
 
 
 def _findings(file: Path, read: Callable[[Path], Any]) -> list[Finding]:
