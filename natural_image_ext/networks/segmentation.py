@@ -1,11 +1,12 @@
-"""DeepLabV3+ of segmentation-models-pytorch, taken apart: encoder, decoder up to the joined maps, head on them."""
+"""DeepLabV3+ on the encoders of segmentation-models-pytorch: encoder, decoder to joined maps, head on those."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import segmentation_models_pytorch as smp
 import torch
+from segmentation_models_pytorch.decoders.deeplabv3.decoder import DeepLabV3Decoder
+from segmentation_models_pytorch.encoders import get_encoder
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,17 +17,22 @@ from natural_image_ext.networks.np_seg_head import Aggregator, NPSegHead, NPSegO
 SegHeadKind = Literal["plain", "dropout", "np"]
 
 
-class JoinedMaps(nn.Module):
-    """Encoder features to maps of 1/4 of the image: context (ASPP) beside fine detail, 304 channels by default."""
+OUTPUT_STRIDE, DILATIONS = 16, (12, 24, 36)
 
-    def __init__(self, context: nn.Module, detail: nn.Module) -> None:
+
+class JoinedMaps(nn.Module):
+    """Encoder features to maps of 1/4 of the image: `channels` of context (ASPP) beside `detail` of fine detail."""
+
+    def __init__(self, encoder_channels: Sequence[int], channels: int, detail: int) -> None:
         super().__init__()
-        self.context, self.detail = context, detail
+        self.context = DeepLabV3Decoder(encoder_channels[-1], channels, DILATIONS, False, 0.0)
+        self.detail = nn.Sequential(
+            nn.Conv2d(encoder_channels[2], detail, 1, bias=False), nn.BatchNorm2d(detail), nn.ReLU()
+        )
 
     def forward(self, features: Sequence[Tensor]) -> Tensor:
         detail = self.detail(features[2])
-        context = F.interpolate(self.context(features[-1]), detail.shape[2:], mode="bilinear", align_corners=True)
-        return torch.cat([context, detail], dim=1)
+        return torch.cat([upsampled(self.context(features), detail.shape[2:]), detail], dim=1)
 
 
 class SegmentationNetwork(nn.Module):
@@ -71,38 +77,37 @@ def build_segmentation(
     head: SegHeadKind = "np",
     dropout: float = 0.1,
     channels: int = 256,
+    detail: int = 256,
     samples: int = 5,
     bank_size: int = 2560,
     aggregator: Aggregator = "attention",
     encoder_weights: str | None = None,
 ) -> SegmentationNetwork:
-    """DeepLabV3+ with an encoder of smp (resnet50, ...) and one of three heads.
+    """DeepLabV3+ with an encoder of smp (resnet50, ...) and one of three heads of the same width.
 
-    head "plain" is DeepLabV3+'s own; "dropout" the same with dropout after every activation of decoder and head; "np"
-    the neural process. encoder_weights: a file with the encoder's weights, "imagenet" to download them, None for none.
+    head "plain" has two convolutions and a classifier; "dropout" the same with dropout after every activation of
+    decoder and head; "np" the neural process. detail: channels of the fine detail beside the `channels` of context
+    (256 + 256 in the thesis and U2PL, 256 + 48 in AugSeg). encoder_weights: a file with the encoder's weights,
+    "imagenet" to download them, None for none.
     """
     arguments = {**locals(), "encoder_weights": None}
     if head not in ("plain", "dropout", "np"):
         raise ConfigError(f"head '{head}' is unknown. Known: plain, dropout, np.")
-    model = smp.DeepLabV3Plus(
-        encoder,
-        encoder_weights="imagenet" if encoder_weights == "imagenet" else None,
-        decoder_channels=channels,
-        decoder_aspp_separable=False,
-        decoder_aspp_dropout=0.0,
-        classes=num_classes,
-    )
-    decoder = JoinedMaps(model.decoder.aspp, model.decoder.block1)
-    classify: nn.Module = nn.Sequential(model.decoder.block2, model.segmentation_head[0])
-    joined = channels + model.decoder.block1[0].out_channels
+    downloaded = "imagenet" if encoder_weights == "imagenet" else None
+    backbone = get_encoder(encoder, weights=downloaded, output_stride=OUTPUT_STRIDE)
+    decoder = JoinedMaps(backbone.out_channels, channels, detail)
+    joined = channels + detail
+    classify: nn.Module = _plain_head(joined, channels, num_classes)
     if head == "np":
-        classify = NPSegHead(joined, num_classes, samples=samples, bank_size=bank_size, aggregator=aggregator)
+        classify = NPSegHead(
+            joined, num_classes, samples=samples, bank_size=bank_size, width=channels, aggregator=aggregator
+        )
     elif head == "dropout":
         for module in (decoder, classify):
             _drop_after_activations(module, dropout)
     if encoder_weights not in (None, "imagenet"):
-        load_encoder(model.encoder, encoder_weights)
-    return SegmentationNetwork(model.encoder, decoder, classify, joined, arguments)
+        load_encoder(backbone, encoder_weights)
+    return SegmentationNetwork(backbone, decoder, classify, joined, arguments)
 
 
 def load_encoder(encoder: nn.Module, file: str | Path) -> None:
@@ -114,6 +119,13 @@ def load_encoder(encoder: nn.Module, file: str | Path) -> None:
     if missing:
         raise CheckpointError(f"{file}: lacks {len(missing)} of the encoder's weights, first '{missing[0]}'.")
     encoder.load_state_dict({name: weights[name] for name in fitting})
+
+
+def _plain_head(in_channels: int, width: int, num_classes: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for channels in (in_channels, width):
+        layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Conv2d(width, num_classes, 1))
 
 
 def _drop_after_activations(module: nn.Module, dropout: float) -> None:
