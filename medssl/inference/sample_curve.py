@@ -24,9 +24,7 @@ def write_sample_curve(run: str | Path, values: Sequence[int], limit: int | None
     A case is sampled once, max(values) times, and scored after each of `values`; `seconds` is the time of the sampling
     up to there. Dice is the mean over the structures. limit: only the first cases. Raises ConfigError.
     """
-    counts = sorted(set(values))
-    if not counts or counts[0] < 1:
-        raise ConfigError(f"values {list(values)}: expected numbers of samples from 1 on, for example 1,5,20.")
+    counts = rising_counts(values)
     facts = read_facts(run)
     predictor = load_predictor(run, samples=counts[-1], device=str(local_device()), paper_crop=facts["paper_crop"])
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
@@ -38,6 +36,14 @@ def write_sample_curve(run: str | Path, values: Sequence[int], limit: int | None
     path = Path(run) / SAMPLES
     write_rows(path, COLUMNS, rows)
     return path
+
+
+def rising_counts(values: Sequence[int]) -> list[int]:
+    """Different numbers of samples, rising; ConfigError unless there are some, all above 0."""
+    counts = sorted(set(values))
+    if not counts or counts[0] < 1:
+        raise ConfigError(f"values {list(values)}: expected numbers of samples from 1 on, for example 1,5,20.")
+    return counts
 
 
 def case_rows(evaluation: Evaluation, case: dict[str, Any], counts: Sequence[int]) -> Iterator[dict[str, Any]]:

@@ -21,3 +21,8 @@ def mc_dropout(network: nn.Module, enabled: bool = True) -> Iterator[nn.Module]:
     finally:
         for module, training in modes.items():
             module.training = training
+
+
+def has_dropout(network: nn.Module) -> bool:
+    """Whether any of its layers drops something: whether one pass in that mode differs from the next."""
+    return any(module.p > 0 for module in network.modules() if isinstance(module, _DropoutNd))

@@ -15,7 +15,9 @@ STRUCTURE_METRICS = ("dice", "jaccard", "hd95_mm", "asd_mm", "assd_mm")
 CASE_METRICS = ("pavpu", "uce", "ece", "mean_entropy_bits")
 PICTURE_METRICS = ("error", "top5_error", "uncertainty_nats")
 SCENE_METRICS = ("miou", "accuracy")
-METRICS = SCENE_METRICS + STRUCTURE_METRICS + CASE_METRICS + PICTURE_METRICS + ("mean_entropy_nats",)
+METRICS = (
+    SCENE_METRICS + STRUCTURE_METRICS + CASE_METRICS + PICTURE_METRICS + ("mean_entropy_nats", "seconds_per_image")
+)
 TITLES = {
     "dice": "Dice",
     "jaccard": "Jaccard",
@@ -32,6 +34,7 @@ TITLES = {
     "error": "Error",
     "top5_error": "Top-5 error",
     "uncertainty_nats": "Entropy (nats)",
+    "seconds_per_image": "Time an image (s)",
 }
 COMPARISON_TITLES = {  # as in the thesis: what is better, and its name for HD95
     "dice": "Dice ↑",
@@ -49,6 +52,7 @@ COMPARISON_TITLES = {  # as in the thesis: what is better, and its name for HD95
     "error": "Error ↓",
     "top5_error": "Top-5 error ↓",
     "uncertainty_nats": "Entropy (nats)",
+    "seconds_per_image": "Time an image (s)",
 }
 DECIMALS = {"hd95_mm": 2, "asd_mm": 2, "assd_mm": 2, "uce": 4, "ece": 4, "mean_entropy_bits": 4}
 

@@ -8,13 +8,18 @@ from torch import Tensor
 from medssl.precision import at_least_float32
 
 
+def entropy_nats(probs: Tensor, dim: int = -1) -> Tensor:
+    """Entropy over the classes, in nats: -sum_c p_c ln p_c, with 0 ln 0 = 0; as the thesis' thresholds 0.4 and 1.2."""
+    return torch.special.entr(at_least_float32(probs)).sum(dim)
+
+
 def entropy_of(mean_probs: Tensor, dim: int = 1) -> Tensor:
     """Entropy over the classes, in bits: -sum_c p_c log2 p_c, with 0 log 0 = 0.
 
     mean_probs: probabilities summing to 1 over `dim`, by default (B, C, *spatial). Returns the shape without `dim`,
     in [0, log2 C].
     """
-    return torch.special.entr(at_least_float32(mean_probs)).sum(dim) / math.log(2)
+    return entropy_nats(mean_probs, dim) / math.log(2)
 
 
 def predictive_entropy(probs: Tensor) -> Tensor:

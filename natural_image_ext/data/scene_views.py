@@ -68,6 +68,13 @@ def read_scene(scenes: Scenes, place: int, num_classes: int, void: int) -> tuple
     return tv_tensors.Image(image), tv_tensors.Mask(torch.from_numpy(np.ascontiguousarray(mask)))
 
 
+def centre_of(image: Tensor, mask: Tensor, crop_to: int | None) -> tuple[Tensor, Tensor]:
+    """At most `crop_to` pixels a side from the centre of both; None for all of them."""
+    if crop_to is None:
+        return image, mask
+    return v2.CenterCrop([min(crop_to, length) for length in image.shape[-2:]])(image, mask)
+
+
 class SemiSupervisedScenes(Dataset):
     """Whole batches: `image`, `label`, `id` of labelled scenes; `weak`, `strong` views of unlabelled ones.
 

@@ -1,19 +1,17 @@
 """Prediction of a folder of pictures: one bad picture does not stop the others."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from medssl.errors import DataError, MedsslError
-from medssl.files import write_text_atomically
-from medssl.inference.evaluation import write_rows
+from medssl.errors import DataError
+from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures, pictures_in
+from natural_image_ext.inference.folder import FolderPredictions
 from natural_image_ext.inference.predictor import PicturePredictor
-from natural_image_ext.methods.classification.step import entropy_nats
 
 COLUMNS = ("sample", "predicted", "confidence", "uncertainty_nats")
 
@@ -27,13 +25,11 @@ def find_pictures(folder: str | Path) -> Pictures:
 
 
 @dataclass
-class PicturePredictions:
+class PicturePredictions(FolderPredictions):
     """Writes predictions.csv, most uncertain first, and failures.json for pictures that cannot be read."""
 
     predictor: PicturePredictor
     pictures: Pictures
-    output_dir: str | Path
-    failures: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> list[dict[str, Any]]:
         """The rows of predictions.csv."""
@@ -49,11 +45,7 @@ class PicturePredictions:
             }
             for place in torch.argsort(unsure, descending=True).tolist()
         ]
-        write_rows(Path(self.output_dir) / "predictions.csv", COLUMNS, rows)
-        failures = Path(self.output_dir) / "failures.json"
-        if self.failures or failures.exists():
-            write_text_atomically(failures, json.dumps(self.failures, indent=1))
-        print(f"{len(rows)} predicted, {len(self.failures)} failed; results in {self.output_dir}", flush=True)
+        self.write_table(COLUMNS, rows)
         return rows
 
     def _readable(self) -> Sequence[int]:
@@ -65,8 +57,3 @@ class PicturePredictions:
             except DataError as error:
                 self.failures[self.pictures.ids[place]] = str(error)
         return places
-
-    def raise_failures(self) -> None:
-        """MedsslError that names the pictures that failed, if any did."""
-        if self.failures:
-            raise MedsslError(f"{len(self.failures)} pictures failed:\n" + "\n".join(self.failures.values()))

@@ -13,9 +13,9 @@ from torch import Tensor
 from medssl.files import write_text_atomically
 from medssl.inference.evaluation import write_rows
 from medssl.metrics.calibration import uce
+from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.inference.predictor import PicturePredictor
-from natural_image_ext.methods.classification.step import entropy_nats
 
 BINS = 15
 TOP = 5

@@ -12,6 +12,7 @@ from torch import Tensor
 from medssl.engine.distributed import local_device
 from medssl.errors import ConfigError
 from medssl.inference.evaluation import write_rows
+from medssl.inference.sample_curve import rising_counts
 from medssl.run_files import SAMPLES
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import read_image_split
@@ -27,9 +28,7 @@ def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | Non
 
     seconds: of the network alone, per picture. limit: only the first test pictures. Raises ConfigError.
     """
-    counts = sorted(set(values))
-    if not counts or counts[0] < 1:
-        raise ConfigError(f"values {list(values)}: expected numbers of samples from 1 on, for example 1,5,20.")
+    counts = rising_counts(values)
     predictor = load_picture_predictor(run, device=str(local_device()))
     test = read_image_split(Path(run) / "split.json").test
     test = test if limit is None else test.take(range(min(limit, len(test))))
@@ -49,7 +48,7 @@ def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | Non
 
 def _timed(predictor: PicturePredictor, pictures: Pictures, count: int) -> tuple[Tensor, float]:
     """Probabilities from `count` samples, and the seconds the network took for them; reading does not count."""
-    inferer = _Timed(SampledInferer(count))
+    inferer = _Timed(count)
     probs = replace(predictor, inferer=inferer, checkpoint=None)(pictures)
     return probs, inferer.seconds
 
@@ -57,9 +56,7 @@ def _timed(predictor: PicturePredictor, pictures: Pictures, count: int) -> tuple
 class _Timed(SampledInferer):
     """An inferer and the seconds it took."""
 
-    def __init__(self, inferer: SampledInferer) -> None:
-        super().__init__(inferer.samples)
-        self.seconds = 0.0
+    seconds = 0.0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         started = time.perf_counter()

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 from monai.inferers import Inferer
-from torch import Tensor, nn
+from torch import Tensor
 
-from medssl.networks.mc_dropout import mc_dropout
+from medssl.networks.mc_dropout import has_dropout, mc_dropout
 from natural_image_ext.networks.classifier import Classifier
 from natural_image_ext.networks.np_head import NPHead
 
@@ -26,10 +26,6 @@ class SampledInferer(Inferer):
     def __call__(self, inputs: Tensor, network: Classifier, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
         if isinstance(network.head, NPHead):
             return network.head(network.backbone(inputs), self.samples).probs
-        passes = self.samples if _has_dropout(network) else 1
+        passes = self.samples if has_dropout(network) else 1
         with mc_dropout(network):
             return torch.stack([torch.softmax(network(inputs), dim=-1) for _ in range(passes)]).mean(0)
-
-
-def _has_dropout(network: Classifier) -> bool:
-    return any(module.p > 0 for module in network.modules() if isinstance(module, nn.Dropout))

@@ -10,13 +10,12 @@ from typing import Any
 
 import ignite.distributed as idist
 import numpy as np
-from torchvision.transforms import v2
 
 from medssl.errors import DataError
 from medssl.files import write_bytes_atomically, write_text_atomically
 from medssl.inference.evaluation import write_rows
 from medssl.metrics import pavpu
-from natural_image_ext.data.scene_views import read_scene
+from natural_image_ext.data.scene_views import centre_of, read_scene
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
 
@@ -59,6 +58,7 @@ class SceneEvaluation:
             "miou": float(np.nanmean(ious)),
             "accuracy": float(np.trace(confusion) / max(1, confusion.sum())),
             "pavpu": float(np.nanmean([row["pavpu"] for row in rows])),
+            "seconds_per_image": float(np.mean([row["seconds"] for row in rows])),
             "images": len(rows),
             "classes": {name: float(iou) for name, iou in zip(self.predictor.classes, ious, strict=True)},
         }
@@ -72,15 +72,13 @@ class SceneEvaluation:
         """Confusion matrix (C, C), label by prediction, and the row of an image."""
         name = self.scenes.ids[place]
         image, mask = read_scene(self.scenes, place, len(self.predictor.classes), self.void)
-        if self.crop_to is not None:
-            side = [min(self.crop_to, length) for length in image.shape[-2:]]
-            image, mask = v2.CenterCrop(side)(image, mask)
+        image, mask = centre_of(image, mask, self.crop_to)
         label = mask.numpy()
         started = time.perf_counter()
         found = self.predictor(image, name)
         seconds = time.perf_counter() - started
         counted = confusion_matrix(found.classes, label, len(self.predictor.classes))
-        _write(folder / f"{name.replace('/', '__')}.npz", found)
+        _write(prediction_file(folder, name), found)
         row = {
             "case": name,
             "structure": "",
@@ -106,6 +104,11 @@ class SceneEvaluation:
             "pavpu_threshold_nats": self.pavpu_threshold_nats,
             "n_images": len(self.scenes),
         }
+
+
+def prediction_file(folder: Path, name: str) -> Path:
+    """Where the prediction of an image lies."""
+    return folder / f"{name.replace('/', '__')}.npz"
 
 
 def kept_settings(run: str | Path) -> dict[str, Any]:

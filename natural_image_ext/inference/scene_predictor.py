@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from monai.inferers import Inferer
 from torch import Tensor
 
 from medssl.engine.seeding import seeded
 from medssl.inference.predictor import load_weights, parse_bundle
+from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.scene_views import SceneViews, normalised
-from natural_image_ext.inference.scene_sampling import SampledSceneInferer
-from natural_image_ext.methods.classification.step import entropy_nats
+from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
@@ -36,7 +35,7 @@ class ScenePredictor:
     network: SegmentationNetwork
     classes: tuple[str, ...]
     size: int | None = None
-    inferer: Inferer = field(default_factory=SampledSceneInferer)
+    inferer: SampledSceneInferer | SlidingScenes = field(default_factory=SampledSceneInferer)
     device: torch.device | str = "cpu"
     checkpoint: str | Path | None = None
     seed: int = 0
@@ -58,8 +57,13 @@ class ScenePredictor:
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides image and weights."""
-        how = "sliding" if type(self.inferer).__name__ == "SlidingScenes" else "whole"
-        return {"samples": self.inferer.samples, "seed": self.seed, "size": self.size, "evaluation": how}  # type: ignore[attr-defined]
+        inferer = self.inferer
+        return {
+            "samples": inferer.samples,
+            "seed": self.seed,
+            "size": self.size,
+            "evaluation": inferer.evaluation,
+        }
 
 
 def load_scene_predictor(bundle: str | Path, **overrides: Any) -> ScenePredictor:

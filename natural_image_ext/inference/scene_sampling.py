@@ -5,10 +5,11 @@ from typing import Any
 
 import torch
 from monai.inferers import Inferer, SlidingWindowInferer
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from medssl.networks.mc_dropout import mc_dropout
+from medssl.errors import ConfigError
+from medssl.networks.mc_dropout import has_dropout, mc_dropout
 from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
@@ -19,6 +20,8 @@ class SampledSceneInferer(Inferer):
     A neural-process head draws all its latents in one pass of encoder and decoder; dropout of the decoder needs one
     pass of the encoder and `samples` of the decoder; a network without either has one pass in all.
     """
+
+    evaluation = "whole"
 
     def __init__(self, samples: int = 5) -> None:
         super().__init__()
@@ -35,14 +38,15 @@ class SampledSceneInferer(Inferer):
         if isinstance(network.head, NPSegHead):
             yield network.head(network.decoder(encoded), self.samples).probs
             return
-        has_dropout = any(isinstance(module, nn.Dropout2d) for module in network.modules())
         with mc_dropout(network):
-            for _ in range(self.samples if has_dropout else 1):
+            for _ in range(self.samples if has_dropout(network) else 1):
                 yield F.softmax(network.head(network.decoder(encoded)), dim=1)
 
 
 class SlidingScenes(Inferer):
     """`inferer` in windows of `crop` pixels that move by two thirds of it, averaged where they overlap (Cityscapes)."""
+
+    evaluation = "sliding"
 
     def __init__(self, inferer: SampledSceneInferer, crop: int) -> None:
         super().__init__()
@@ -53,7 +57,9 @@ class SlidingScenes(Inferer):
         return self.windows(inputs, lambda images: self.inferer(images, network))  # type: ignore[return-value]
 
 
-def scene_inferer(samples: int = 5, evaluation: str = "whole", crop: int = 480) -> Inferer:
+def scene_inferer(samples: int = 5, evaluation: str = "whole", crop: int = 480) -> SampledSceneInferer | SlidingScenes:
     """evaluation "whole": images in one piece; "sliding": in windows of `crop` pixels."""
+    if evaluation not in ("whole", "sliding"):
+        raise ConfigError(f"evaluation '{evaluation}' is unknown. Known: whole, sliding.")
     inferer = SampledSceneInferer(samples)
     return SlidingScenes(inferer, crop) if evaluation == "sliding" else inferer

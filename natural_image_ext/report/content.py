@@ -6,13 +6,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from medssl.errors import MedsslError
 from medssl.report.figures.pictures import picture
 from medssl.report.figures.sample_curves import MEASURES_OF_PICTURES, read_samples, sample_curves
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import Run
-from medssl.report.scrub import without_paths
 from natural_image_ext.report.figures import accepted_share, calibration, class_uncertainty
+from natural_image_ext.report.parts import percent_tiles, picture_or_problem
 from natural_image_ext.report.telling import telling_pictures
 
 TILES = {"error": "Error", "top5_error": "Top-5 error", "uce": "UCE"}
@@ -20,19 +19,10 @@ TILES = {"error": "Error", "top5_error": "Top-5 error", "uce": "UCE"}
 
 def pictures_content(run: Run) -> dict[str, Any]:
     """What PICTURES_REPORT asks for besides the content that all runs share."""
-    shown, problem = None, ""
-    if run.per_case:
-        try:
-            shown = picture(telling_pictures, run)
-        except (MedsslError, OSError) as error:  # the pictures may have moved since; the numbers still stand
-            problem = f"No pictures: {without_paths(str(error), run.folder)}"
+    shown, problem = picture_or_problem(run, telling_pictures)
     drawn = {name: picture(draw) for name, draw in picture_figures(run, telling=False).items()}
     return {
-        "tiles": [
-            {"title": title, "text": f"{100 * run.measured[metric]:.2f} %", "small": ""}
-            for metric, title in TILES.items()
-            if metric in run.measured
-        ],
+        "tiles": percent_tiles(run, TILES),
         "classes": _classes_grid(run) if run.measured.get("classes") else None,
         "telling": shown,
         "problem": problem,

@@ -3,25 +3,24 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from torchvision.transforms import v2
 
-from medssl.errors import DataError, MedsslError
+from medssl.errors import DataError
 from medssl.report.figures.pictures import picture
 from medssl.report.figures.sample_curves import MEASURES_OF_SCENES, read_samples, sample_curves
 from medssl.report.figures.style import INK, PAGE_WIDTH_IN, styled
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import PerCaseRow, Run
-from medssl.report.scrub import without_paths
 from natural_image_ext.data.scene_splits import read_scene_split
-from natural_image_ext.data.scene_views import read_scene
-from natural_image_ext.data.scenes import VOID
+from natural_image_ext.data.scene_views import centre_of, read_scene
+from natural_image_ext.data.scenes import VOID, Scenes
+from natural_image_ext.inference.scene_evaluation import prediction_file
+from natural_image_ext.report.parts import percent_tiles, picture_or_problem
 
 TILES = {"miou": "mIoU", "accuracy": "Pixel accuracy", "pavpu": "PAvPU"}
 TITLES = ("image", "label", "prediction", "uncertainty")
@@ -29,20 +28,11 @@ TITLES = ("image", "label", "prediction", "uncertainty")
 
 def scene_content(run: Run) -> dict[str, Any]:
     """What SCENES_REPORT asks for besides the content that all runs share."""
-    panels, problem = None, ""
-    if run.per_case:
-        try:
-            panels = picture(scene_panels, run)
-        except (MedsslError, OSError) as error:  # the images may have moved since; the numbers still stand
-            problem = f"No pictures: {without_paths(str(error), run.folder)}"
+    panels, problem = picture_or_problem(run, scene_panels)
     measured, figures = run.measured, scene_figures(run)
     return {
         "samples": picture(figures["samples"]) if "samples" in figures else None,
-        "tiles": [
-            {"title": title, "text": f"{100 * measured[metric]:.2f} %", "small": ""}
-            for metric, title in TILES.items()
-            if metric in measured
-        ],
+        "tiles": percent_tiles(run, TILES),
         "classes": _classes_grid(measured["classes"]) if measured.get("classes") else None,
         "panels": panels,
         "problem": problem,
@@ -65,9 +55,9 @@ def scene_panels(run: Run) -> Figure:
         raise DataError(f"{run.folder}: no test image has a mask.")
     figure = Figure(figsize=(PAGE_WIDTH_IN, 0.3 + 1.95 * len(chosen)), layout="constrained")
     grid = figure.subplots(len(chosen), 4, squeeze=False)
-    colours = _colours(len(run.facts["classes"]))
+    colours, scenes = _colours(len(run.facts["classes"])), read_scene_split(run.folder / "split.json").test
     for axes, (title, row) in zip(grid, chosen.items(), strict=True):
-        image, label, classes, entropy = _maps(run, row["case"])
+        image, label, classes, entropy = _maps(run, scenes, row["case"])
         axes[0].imshow(image)
         for place, values in ((1, label), (2, classes)):
             axes[place].imshow(values, cmap=colours, vmin=0, vmax=VOID, interpolation="nearest")
@@ -93,17 +83,16 @@ def telling_images(rows: list[PerCaseRow]) -> dict[str, PerCaseRow]:
     return chosen
 
 
-def _maps(run: Run, case: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Image (H, W, 3), label, predicted classes and entropy (H, W) of a test image."""
-    scenes = read_scene_split(run.folder / "split.json").test
-    file = run.folder / "evaluation" / "predictions" / f"{case.replace('/', '__')}.npz"
-    if not Path(file).is_file():
+def _maps(run: Run, scenes: Scenes, case: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Image (H, W, 3), label, predicted classes and entropy (H, W) of one of the test images."""
+    file = prediction_file(run.folder / "evaluation" / "predictions", case)
+    if not file.is_file():
         raise DataError(f"{file}: no such file. Evaluate again.")
     stored = np.load(file)
-    settings = run.settings
-    image, mask = read_scene(scenes, scenes.ids.index(case), len(run.facts["classes"]), int(run.facts["void"]))
-    if settings.get("crop_to"):
-        image, mask = v2.CenterCrop([min(settings["crop_to"], length) for length in image.shape[-2:]])(image, mask)
+    image, mask = centre_of(
+        *read_scene(scenes, scenes.ids.index(case), len(run.facts["classes"]), int(run.facts["void"])),
+        run.settings.get("crop_to"),
+    )
     return image.permute(1, 2, 0).numpy(), mask.numpy(), stored["classes"], stored["entropy"].astype(np.float32)
 
 

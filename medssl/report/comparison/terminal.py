@@ -16,7 +16,7 @@ from medssl.report.tables import ComparisonRow
 
 BY_WEIGHT = (
     *("miou", "accuracy", "dice", "hd95_mm", "asd_mm", "jaccard", "assd_mm", "ece", "pavpu", "uce"),
-    *("mean_entropy_bits", "mean_entropy_nats"),
+    *("mean_entropy_bits", "mean_entropy_nats", "seconds_per_image"),
 )
 NAMES_WIDTH, METRIC_WIDTH = 38, 14
 SMALL_WIDTH = 110

@@ -7,9 +7,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from medssl.errors import ConfigError
+from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.losses.divergences import gaussian_kl, skew_geometric_js, uncertainty_alpha
 from natural_image_ext.methods.classification.selection import Selected
-from natural_image_ext.methods.classification.step import Opinion, SemiSupervisedStep, ViewFeatures, entropy_nats
+from natural_image_ext.methods.classification.step import Opinion, SemiSupervisedStep, ViewFeatures
 from natural_image_ext.networks.np_head import NPHead, NPOutput
 
 Divergence = Literal["kl", "js", "dual_js"]

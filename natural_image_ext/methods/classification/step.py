@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.classification.selection import Selected, Selection
 from natural_image_ext.networks.classifier import Classifier
@@ -66,8 +67,3 @@ class SemiSupervisedStep(AveragedMethod[Classifier], ABC):
     @abstractmethod
     def losses(self, views: ViewFeatures, selected: Selected, opinion: Opinion) -> dict[str, Tensor]:
         """`labelled` and `unlabelled`; `divergence` where a method has one."""
-
-
-def entropy_nats(probs: Tensor) -> Tensor:
-    """Entropy (...) of probabilities (..., C), in nats, as the thesis' thresholds 0.4 and 1.2 mean it."""
-    return torch.special.entr(probs).sum(-1)

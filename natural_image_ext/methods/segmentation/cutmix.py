@@ -10,12 +10,6 @@ from torch.nn import functional as F
 from natural_image_ext.networks.class_banks import IGNORED
 
 
-class _Taught(Protocol):
-    images: Tensor
-    probs: Tensor
-    labels: Tensor
-
-
 class Mixer(Protocol):
     """Maps what was taught, and the batch, to what the student sees."""
 

@@ -3,11 +3,12 @@
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, evaluating, opinion_on
+from medssl.networks.mc_dropout import mc_dropout
+from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, opinion_on
 from natural_image_ext.networks.class_banks import IGNORED
 from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
@@ -43,7 +44,7 @@ class PSMT(TeacherStudent):
 
     @torch.no_grad()
     def teach(self, batch: dict[str, Any]) -> Taught:
-        with evaluating(*self.teachers):
+        with mc_dropout(nn.ModuleList(self.teachers), enabled=False):
             logits = [teacher(batch["weak"]) for teacher in self.teachers]
         taught = opinion_on(batch, torch.stack(logits).mean(0).softmax(1))
         return taught if self.mixer is None else self.mixer(taught, batch)
@@ -60,7 +61,7 @@ class PSMT(TeacherStudent):
         still = features.detach()
         length = still.flatten(1).norm(dim=1)[:, None, None, None]
         direction = _unit(torch.randn_like(still)).requires_grad_()
-        with evaluating(*self.teachers):
+        with mc_dropout(nn.ModuleList(self.teachers), enabled=False):
             total = torch.stack([_change(teacher, still, 1e-3 * length * direction) for teacher in self.teachers]).sum()
         (found,) = torch.autograd.grad(total, direction)
         return self.radius * length * _unit(found)

@@ -1,15 +1,14 @@
 """The step that teacher-student methods of segmentation share: a teacher labels, a student learns from mixed images."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
+from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.losses.divergences import gaussian_kl
 from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.segmentation.cutmix import Mixer
@@ -113,23 +112,10 @@ def labelled_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return total / (labels != IGNORED).sum().clamp_min(1)
 
 
-@contextmanager
-def evaluating(*networks: nn.Module) -> Iterator[None]:
-    """Inside the block the networks neither drop nor learn norms; their modes come back after it."""
-    modes = [network.training for network in networks]
-    for network in networks:
-        network.eval()
-    try:
-        yield
-    finally:
-        for network, mode in zip(networks, modes, strict=True):
-            network.train(mode)
-
-
 @torch.no_grad()
 def teacher_probs(network: SegmentationNetwork, images: Tensor) -> Tensor:
-    """Probabilities (B, C, H, W) of a network that teaches."""
-    with evaluating(network):
+    """Probabilities (B, C, H, W) of a network that teaches; its mode stays as it was."""
+    with mc_dropout(network, enabled=False):
         return torch.softmax(network(images), dim=1)
 
 

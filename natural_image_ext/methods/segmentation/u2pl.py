@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from natural_image_ext.methods.classification.step import entropy_nats
+from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, labelled_loss
 from natural_image_ext.networks.class_banks import IGNORED, ClassBanks
 from natural_image_ext.networks.np_seg_head import fitted

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from medssl.errors import ConfigError
 from natural_image_ext.data import open_scenes, read_mask
 from natural_image_ext.inference import SampledSceneInferer, SceneEvaluation, ScenePredictor, scene_inferer
 from natural_image_ext.inference.scene_evaluation import confusion_matrix, iou_of_classes
@@ -121,3 +122,8 @@ def test_split_without_test_images_says_so(tmp_path, capsys):
 
     assert SceneEvaluation(ScenePredictor(by_colour(), CLASSES), Scenes(), tmp_path).run() == {}
     assert "no images to evaluate" in capsys.readouterr().out
+
+
+def test_unknown_evaluation_is_named():
+    with pytest.raises(ConfigError, match="evaluation 'slide' is unknown"):
+        scene_inferer(1, "slide")
