@@ -14,6 +14,7 @@ from natural_image_ext.networks.class_banks import ClassBanks
 from natural_image_ext.networks.constant_maps import convolve_constant
 
 Aggregator = Literal["attention", "per_channel", "mean"]
+CACHED_VALUES = 2**21  # 8 MB
 
 
 @dataclass(frozen=True)
@@ -142,14 +143,19 @@ class NPSegHead(nn.Module):
 
         The first convolution acts on [features, z, context]. As z and context are the same all over an image, the part
         of the features is computed once and not T times, and that of z and context for each kind of border alone.
+        On a CPU the samples are decoded in groups whose maps stay in its cache.
         """
         channels, size = features.shape[1], features.shape[2:]
         of_features, of_vectors = self.first.weight[:, :channels], self.first.weight[:, channels:]
         convolve = F.conv2d if features.ndim == 4 else F.conv3d
         shared = convolve(features, of_features, self.first.bias, padding=1)
         vectors = torch.cat([z, context.expand_as(z)], dim=-1)
-        each = convolve_constant(vectors.flatten(0, 1), of_vectors, tuple(size)).unflatten(0, z.shape[:2])
-        return self.decoder((shared + each).flatten(0, 1)).unflatten(0, z.shape[:2])
+        group = max(1, CACHED_VALUES // shared.numel()) if shared.is_cpu else len(z)
+        logits = []
+        for few in vectors.split(group):
+            each = convolve_constant(few.flatten(0, 1), of_vectors, tuple(size)).unflatten(0, few.shape[:2])
+            logits.append(self.decoder((shared + each).flatten(0, 1)).unflatten(0, few.shape[:2]))
+        return torch.cat(logits)
 
     def for_inference(self) -> "NPSegHead":
         """A copy whose banks hold their centres alone: the same predictions."""

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from medssl.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
-from natural_image_ext.networks import NPSegHead
+from natural_image_ext.networks import NPSegHead, np_seg_head
 from natural_image_ext.networks.constant_maps import convolve_constant
 from natural_image_ext.networks.np_seg_head import attention, fitted
 
@@ -62,7 +62,7 @@ def test_convolution_of_constant_maps_is_the_plain_one(size):
         assert torch.allclose(expected, given)
 
 
-def test_factored_decoder_equals_the_plain_one(dims):
+def test_factored_decoder_equals_the_plain_one(dims, monkeypatch):
     head = head_of(dims)
     features, _ = maps_of(dims)
     size = features.shape[2:]
@@ -77,7 +77,9 @@ def test_factored_decoder_equals_the_plain_one(dims):
         dim=2,
     )
     plain = head.decoder(head.first(joined.flatten(0, 1))).unflatten(0, (3, 2))
-    assert (head.decode(features, z, context) - plain).abs().max() < 1e-5
+    for cached_values in (2**21, 1):  # all samples at once, and one by one
+        monkeypatch.setattr(np_seg_head, "CACHED_VALUES", cached_values)
+        assert (head.decode(features, z, context) - plain).abs().max() < 1e-5
 
 
 def test_attention_is_the_softmax_of_minus_the_distance():
