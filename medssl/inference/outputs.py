@@ -9,6 +9,9 @@ import numpy as np
 from medssl.data.volumes import write_nifti
 from medssl.files import write_text_atomically
 from medssl.inference.predictor import Prediction
+from medssl.uncertainty.ranking import slice_needs, structure_scores
+
+UNCERTAIN_SLICES = 5
 
 
 def write_maps(prediction: Prediction, folder: Path, with_probabilities: bool = True) -> None:
@@ -23,18 +26,31 @@ def write_maps(prediction: Prediction, folder: Path, with_probabilities: bool = 
 
 
 def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, Any]:
-    """Per structure its volume in ml and mean entropy in bits inside, and the scan's mean entropy."""
-    voxel_ml = float(np.prod(prediction.spacing_mm)) / 1000
-    segmentation = prediction.segmentation
+    """What is worth knowing of a prediction in numbers.
+
+    Per structure its volume in ml, the mean entropy in bits inside of it and in its surroundings; the mean of the
+    latter (`score`: how much the scan needs a human); the most uncertain slices; the mean entropy of the whole scan.
+    """
+    segmentation, entropy, spacing_mm = prediction.segmentation, prediction.entropy, prediction.spacing_mm
+    voxel_ml = float(np.prod(spacing_mm)) / 1000
+    around = structure_scores(segmentation, entropy, spacing_mm, structures)
     found = {}
     for index, name in structures.items():
         inside = segmentation == index
-        entropy = float(prediction.entropy[inside].mean()) if inside.any() else 0.0
-        found[name] = {"volume_ml": round(float(inside.sum()) * voxel_ml, 4), "mean_entropy_bits": round(entropy, 6)}
+        found[name] = {
+            "volume_ml": round(float(inside.sum()) * voxel_ml, 4),
+            "mean_entropy_bits": round(float(entropy[inside].mean()) if inside.any() else 0.0, 6),
+            "surroundings_entropy_bits": round(around[name], 6),
+        }
+    needs = slice_needs(segmentation, entropy, spacing_mm)[:UNCERTAIN_SLICES]
     return {
         "id": prediction.case_id,
-        "mean_entropy_bits": round(float(prediction.entropy.mean()), 6),
+        "score": round(float(np.mean(list(around.values()))), 6),
+        "mean_entropy_bits": round(float(entropy.mean()), 6),
         "structures": found,
+        "uncertain_slices": [
+            {"axis": need.axis, "index": need.index, "entropy_bits": round(need.entropy_bits, 4)} for need in needs
+        ],
     }
 
 
