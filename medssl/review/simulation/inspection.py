@@ -1,0 +1,142 @@
+"""Errors found against work done within the test cases of finished runs, and whether uncertainty finds them sooner."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from medssl.errors import DataError
+from medssl.inference.evaluation import write_rows
+from medssl.report.comparison.bootstrap import Interval, case_interval, crossed_interval
+from medssl.report.figures.slices import load_case
+from medssl.report.runs import Run, load_run
+from medssl.review.simulation.discovery import ORDERS, UNITS, Curve, case_curves
+from medssl.review.simulation.texts import difference_text, markdown_table
+
+COLUMNS = ("dataset", "method", "labelled", "seed", "case", "unit", "order", "area")
+WORK = np.linspace(0, 1, 101)
+
+Key = tuple[str, str]  # unit, order
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Runs that differ in their seed alone. areas: (unit, order) -> (seeds, cases); curves: mean over both, at WORK.
+
+    Cases that some seed has no error in are left out (`faultless`): there is nothing to find.
+    """
+
+    dataset: str
+    method: str
+    labelled: int
+    seeds: list[int]
+    cases: list[str]
+    patients: list[str]
+    faultless: list[str]
+    areas: dict[Key, np.ndarray]
+    curves: dict[Key, np.ndarray]
+
+    def mean(self, unit: str, order: str) -> float:
+        """Mean area below the curve."""
+        return float(self.areas[unit, order].mean()) if self.cases else math.nan
+
+    def gain(self, unit: str, over: str) -> tuple[float, Interval]:
+        """How much larger the area of the order by uncertainty is than that of another one, and its interval."""
+        differences = self.areas[unit, "uncertainty"] - self.areas[unit, over]
+        interval = crossed_interval if len(self.seeds) > 1 else case_interval
+        return float(differences.mean()), interval(differences, self.patients)
+
+
+def inspect_runs(folders: Sequence[str | Path]) -> list[Inspection]:
+    """The runs, grouped by data set, method and number of labels. Raises DataError where one has no predictions."""
+    groups: dict[tuple[str, str, int], list[Run]] = {}
+    for folder in folders:
+        run = load_run(folder)
+        if run.kind != "segmentation" or not run.per_case:
+            raise DataError(f"{folder}: no evaluated scans. Give the folders of finished trainings on scans.")
+        facts = run.facts
+        groups.setdefault((str(facts["dataset"]), str(facts["method"]), int(facts["labelled"])), []).append(run)
+    return [_inspect(*key, runs) for key, runs in sorted(groups.items())]
+
+
+def write_inspections(inspections: Sequence[Inspection], folder: str | Path) -> list[Path]:
+    """Write inspection.csv (every case), inspection.md (means and gains) and inspection.png into `folder`."""
+    from medssl.review.simulation.figures import write_inspection_figure  # noqa: PLC0415  (matplotlib takes a second)
+
+    folder = Path(folder)
+    write_rows(folder / "inspection.csv", COLUMNS, [row for found in inspections for row in _rows(found)])
+    (folder / "inspection.md").write_text(inspection_table(inspections), encoding="utf-8")
+    write_inspection_figure(inspections, folder / "inspection.png")
+    return [folder / f"inspection.{kind}" for kind in ("csv", "md", "png")]
+
+
+def inspection_table(inspections: Sequence[Inspection]) -> str:
+    """Mean areas and gains as a Markdown table, a row for each group and unit."""
+    titles = ["data set", "method", "labelled", "inspected by", *ORDERS, "− random", "− contour"]
+    lines = []
+    for found in inspections:
+        for unit in UNITS:
+            areas = [f"{found.mean(unit, order):.3f}" for order in ORDERS]
+            gains = [difference_text(*found.gain(unit, over), digits=3) for over in ("random", "contour")]
+            lines.append([found.dataset, found.method, str(found.labelled), unit, *areas, *gains])
+    return markdown_table(titles, lines)
+
+
+def _inspect(dataset: str, method: str, labelled: int, runs: Sequence[Run]) -> Inspection:
+    runs = sorted(runs, key=lambda run: run.facts["seed"])
+    found = {int(run.facts["seed"]): _curves_of(run) for run in runs}
+    if len(found) < len(runs):
+        raise DataError(f"{runs[0].folder}: a seed of {method} on {dataset} comes twice. Give each run once.")
+    shared = sorted(set.intersection(*(set(cases) for cases in found.values())))
+    faultless = [case for case in shared if any(_has_no_error(cases[case]) for cases in found.values())]
+    cases = [case for case in shared if case not in faultless]
+    patients = {str(case["id"]): str(case.get("patient", case["id"])) for case in runs[0].split.get("cases", [])}
+    keys = [(unit, order) for unit in UNITS for order in ORDERS]
+    return Inspection(
+        dataset,
+        method,
+        labelled,
+        list(found),
+        cases,
+        [patients.get(case, case) for case in cases],
+        faultless,
+        {key: np.array([[each[case][key].area for case in cases] for each in found.values()]) for key in keys},
+        {
+            key: np.mean([each[case][key].at(WORK) for case in cases for each in found.values()] or [WORK], axis=0)
+            for key in keys
+        },
+    )
+
+
+def _curves_of(run: Run) -> dict[str, dict[Key, Curve]]:
+    curves = {}
+    for case in dict.fromkeys(str(row["case"]) for row in run.per_case):
+        volumes = load_case(run, case)
+        if volumes.label is None or volumes.entropy is None:
+            raise DataError(f"{run.folder}: {case} has no label or no entropy map. Evaluate the run again.")
+        curves[case] = case_curves(volumes.prediction, volumes.entropy, volumes.label, volumes.spacing_mm)
+    return curves
+
+
+def _has_no_error(curves: dict[Key, Curve]) -> bool:
+    return math.isnan(curves["slices", "oracle"].found[-1])
+
+
+def _rows(found: Inspection) -> list[dict]:
+    return [
+        {
+            "dataset": found.dataset,
+            "method": found.method,
+            "labelled": found.labelled,
+            "seed": seed,
+            "case": case,
+            "unit": unit,
+            "order": order,
+            "area": float(areas[place, column]),
+        }
+        for (unit, order), areas in found.areas.items()
+        for place, seed in enumerate(found.seeds)
+        for column, case in enumerate(found.cases)
+    ]
