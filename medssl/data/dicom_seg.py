@@ -4,41 +4,53 @@ The file lies on the grid that medssl.data.dicom reads the series on, has one bi
 the series slice by slice. It carries the patient's data of the series, as an archive needs it; no text made here does.
 """
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pydicom
-from pydicom.config import disable_value_validation
-from pydicom.errors import InvalidDicomError
-from pydicom.filereader import read_file_meta_info
-from pydicom.uid import UID, ImplicitVRLittleEndian, SegmentationStorage, generate_uid
-from pydicom.valuerep import format_number_as_ds
+from pydicom.uid import UID, SegmentationStorage
 
 from medssl import __version__
-from medssl.data.dicom import DRIFT_MM, SAME_DIRECTION, SAME_POSITION_MM, DicomStack, is_dicom_file, read_dicom_stack
+from medssl.data.dicom_frames import EXPORT_FILE, check_plain, complete_header, file_of_kind, grid_of, group_of, parsed
+from medssl.data.dicom_sources import fitted, import_highdicom, new_series, target_and_stack, write_derived
 from medssl.data.findings import volume_error
-from medssl.data.geometry import LPS_TO_RAS, Header, Volume, affine_faults, grid_mismatches
-from medssl.errors import ConfigError, DataError
-from medssl.files import write_atomically
+from medssl.data.geometry import Header, Volume, reordered
+from medssl.errors import ConfigError
+
+__all__ = [
+    "MAX_ID",
+    "SegmentStyle",
+    "SegmentationFile",
+    "open_segmentation",
+    "read_segmentation",
+    "reordered",
+    "segmentation_in",
+    "write_segmentation",
+]
 
 MAX_ID = 2**16 - 1
-MAX_SLICES = 10_000
-OFF_GRID = 0.1  # of the slice spacing, between a frame and its slice
-SERIES_NUMBER = 1000
 
 _LABEL_ID = re.compile(r"medssl label (\d+)")
-_NEEDED = ("SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "StudyInstanceUID", "FrameOfReferenceUID", "Modality")
-_MAY_BE_EMPTY = ("PatientID", "AccessionNumber", "StudyID")
-# highdicom judges these and quotes what it does not like in a log line or an error: it gets none of them
-_PERSONAL = ("PatientName", "PatientBirthDate", "PatientSex", "StudyDate", "StudyTime")
-_EXPORT = "Export the series again from the PACS or the scanner."
-_EXPORT_SEG = "Export the segmentation again, or convert it to .nii.gz."
+_A_SEG = "a DICOM SEG file"
+
+
+@dataclass(frozen=True)
+class SegmentStyle:
+    """How the segments present themselves: the series' number and name, what they are by code, their colours.
+
+    category and kind: (code, scheme, meaning), the same for all segments. colours: label id to red, green, blue (0 to
+    255); viewers choose those of the others.
+    """
+
+    series_number: int = 1000
+    series_description: str = "Segmentation"
+    category: tuple[str, str, str] = ("85756007", "SCT", "Tissue")
+    kind: tuple[str, str, str] = ("85756007", "SCT", "Tissue")
+    colours: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +78,10 @@ class SegmentationFile:
         """Every frame (rows, columns). Frames follow one another bit by bit, so most begin within a byte."""
         # not pydicom's iter_pixels: 3.0.2 loses the last bits of such frames and does not miss what was cut off
         columns, rows, _ = self.header.shape
-        packed, size = np.frombuffer(_parsed(self.path).get("PixelData", b""), dtype=np.uint8), rows * columns
+        packed, size = np.frombuffer(parsed(self.path, _A_SEG).get("PixelData", b""), dtype=np.uint8), rows * columns
         if len(packed) * 8 < len(self.frames) * size:
             found = f"{len(packed)} bytes of pixels for {len(self.frames)} frames"
-            raise volume_error("damaged-pixels", self.path, found, "a whole file", _EXPORT_SEG)
+            raise volume_error("damaged-pixels", self.path, found, "a whole file", EXPORT_FILE)
         for begin in range(0, len(self.frames) * size, size):
             bits = np.unpackbits(packed[begin // 8 : (begin + size + 7) // 8], bitorder="little")
             yield bits[begin % 8 : begin % 8 + size].reshape(rows, columns)
@@ -82,6 +94,7 @@ def write_segmentation(
     structures: Mapping[int, str],
     *,
     algorithm: str | None = f"medssl {__version__}",
+    style: SegmentStyle | None = None,
 ) -> None:
     """Writes the label map as the DICOM SEG file `path`, for the series in series_dir.
 
@@ -90,25 +103,19 @@ def write_segmentation(
     looked for and not found. algorithm: what made the labels, None for a person. Raises DataError where the labels do
     not fit the series or hold an id without a name, ConfigError where structures or path cannot be written.
     """
-    highdicom = _highdicom()
-    path, series_dir = Path(path), Path(series_dir)
-    if path.resolve().parent == series_dir.resolve():
-        raise ConfigError(f"{path}: would become a file of the series itself. Choose another folder.")
+    highdicom, style = import_highdicom(), style or SegmentStyle()
     _check_names(structures, algorithm)
-    stack = read_dicom_stack(series_dir)
-    numbers = _segment_numbers(path, _fitted(path, labels, series_dir, stack.header).array, structures)
-    descriptions = _descriptions(highdicom, structures, algorithm)
-    try:
-        with disable_value_validation():  # which would quote odd values in the log
-            sources, personal = _source_images(stack)
-            segmentation = _segmentation(highdicom, sources, numbers, descriptions)
-            segmentation.update(personal)
-            segmentation.SpecificCharacterSet = "ISO_IR 192"  # UTF-8: the names of structures are anyone's
-            write_atomically(path, segmentation.save_as)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # from None: the text may quote the values of elements
-        found = f"highdicom refuses the series ({type(error).__name__})"
-        raise volume_error("bad-series", series_dir, found, "valid DICOM", _EXPORT) from None
+    path, stack = target_and_stack(path, series_dir)
+    labels = fitted(path, labels, series_dir, stack.header)
+    if labels.shape[0] * labels.shape[1] < 8:  # highdicom 0.28 then starts every frame on a new byte
+        found = f"slices of {labels.shape[0]} x {labels.shape[1]} pixels"
+        raise volume_error("too-small", series_dir, found, "at least 8 pixels a slice", "Write .nii.gz instead.")
+    numbers = _segment_numbers(path, labels.array, structures)
+    descriptions = _descriptions(highdicom, structures, algorithm, style)
+    series = new_series(style.series_number, style.series_description)
+    write_derived(
+        path, stack, series_dir, lambda sources: _segmentation(highdicom, sources, numbers, descriptions, series)
+    )
 
 
 def read_segmentation(path: str | Path) -> Volume:
@@ -125,56 +132,25 @@ def read_segmentation(path: str | Path) -> Volume:
 def open_segmentation(path: str | Path) -> SegmentationFile:
     """Grid, structures and frames of a DICOM SEG file, without pixels. Raises DataError as read_segmentation."""
     path = Path(path)
-    if not path.is_file():
-        raise volume_error("missing", path, "not found", "a DICOM SEG file", "Check the path.")
-    dataset = _parsed(path, stop_before_pixels=True)
-    try:
+    dataset = parsed(path, _A_SEG, stop_before_pixels=True)
+    with complete_header(path, _A_SEG):
         _check_kind(path, dataset)
         ids, structures = _structures(dataset)
         shared = dataset.SharedFunctionalGroupsSequence[0]
         frames = list(dataset.PerFrameFunctionalGroupsSequence)
-        numbers = [_group(frame, shared, "SegmentIdentificationSequence").ReferencedSegmentNumber for frame in frames]
-        slices, depth, affine = _grid(path, dataset, shared, frames)
-        labelled = tuple((index, ids[int(number)]) for index, number in zip(slices, numbers, strict=True))
+        numbers = [group_of(frame, shared, "SegmentIdentificationSequence").ReferencedSegmentNumber for frame in frames]
+        slices, affine = grid_of(path, shared, frames)
+        before, depth = _slices_of_series(dataset, frames, slices)
+        affine[:3, 3] -= before * affine[:3, 2]
+        labelled = tuple((before + index, ids[int(number)]) for index, number in zip(slices, numbers, strict=True))
         shape = (int(dataset.Columns), int(dataset.Rows), depth)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # from None: pydicom's text may quote the values of elements
-        found = f"incomplete ({type(error).__name__})"
-        raise volume_error("bad-header", path, found, "a DICOM SEG file", _EXPORT_SEG) from None
     dtype = np.dtype(np.uint8 if max(structures) < 256 else np.uint16)
     return SegmentationFile(path, Header(shape, affine, dtype), structures, labelled)
 
 
 def segmentation_in(path: Path) -> Path | None:
     """The path itself if it is a DICOM SEG file, or the one DICOM file of a folder if that is one; else None."""
-    if path.is_dir():
-        files = list(itertools.islice((file for file in sorted(path.iterdir()) if is_dicom_file(file)), 2))
-        return segmentation_in(files[0]) if len(files) == 1 else None
-    if not is_dicom_file(path):
-        return None
-    return path if read_file_meta_info(path).get("MediaStorageSOPClassUID") == SegmentationStorage else None
-
-
-def reordered(labels: Volume, like: Header) -> Volume:
-    """The same voxels, the array's axes flipped and exchanged so that they run as those of `like`; no resampling."""
-    cosines = np.linalg.inv(like.affine[:3, :3] / like.spacing_mm) @ (labels.affine[:3, :3] / labels.spacing_mm)
-    order = max(itertools.permutations(range(3)), key=lambda axes: float(np.abs(cosines[range(3), axes]).sum()))
-    array, affine = labels.array.transpose(order), np.eye(4)
-    affine[:3, :3], affine[:3, 3] = labels.affine[:3, order], labels.affine[:3, 3]
-    for axis, source in enumerate(order):
-        if cosines[axis, source] < 0:
-            affine[:3, 3] += affine[:3, axis] * (array.shape[axis] - 1)
-            affine[:3, axis] *= -1
-            array = np.flip(array, axis)
-    return Volume(array, affine)
-
-
-def _highdicom() -> Any:
-    try:
-        import highdicom  # noqa: PLC0415  (an extra)
-    except ImportError as error:
-        raise ConfigError("DICOM SEG: highdicom is not installed. Run pip install 'medssl[dicom]'.") from error
-    return highdicom
+    return file_of_kind(path, SegmentationStorage)
 
 
 def _check_names(structures: Mapping[int, str], algorithm: str | None) -> None:
@@ -186,23 +162,6 @@ def _check_names(structures: Mapping[int, str], algorithm: str | None) -> None:
     for name in (*structures.values(), *([] if algorithm is None else [algorithm])):
         if not 1 <= len(name.strip()) <= len(name) <= 64 or "\\" in name or not name.isprintable():
             raise ConfigError(f"name {name!r}, expected 1 to 64 characters without a backslash. Rename it.")
-
-
-def _fitted(path: Path, labels: Volume, series_dir: Path, header: Header) -> Volume:
-    """The labels in the order of the series' axes. Raises DataError where they lie on another grid."""
-    if labels.array.ndim != 3:
-        found = f"labels of shape {labels.shape}"
-        raise volume_error(f"{labels.array.ndim}-d", path, found, "3-D (X, Y, Z)", "Give one label map.")
-    faults = affine_faults(labels.affine)
-    if not faults:
-        labels = reordered(labels, header)
-        faults = list(grid_mismatches(header, labels))
-    if faults:
-        raise DataError(f"{path}: the labels do not fit the series {series_dir}: {faults[0].message}")
-    if labels.shape[0] * labels.shape[1] < 8:  # highdicom 0.28 then starts every frame on a new byte
-        found = f"slices of {labels.shape[0]} x {labels.shape[1]} pixels"
-        raise volume_error("too-small", series_dir, found, "at least 8 pixels a slice", "Write .nii.gz instead.")
-    return labels
 
 
 def _segment_numbers(path: Path, array: np.ndarray, structures: Mapping[int, str]) -> np.ndarray:
@@ -220,63 +179,32 @@ def _segment_numbers(path: Path, array: np.ndarray, structures: Mapping[int, str
     return numbers
 
 
-def _source_images(stack: DicomStack) -> tuple[list[pydicom.Dataset], pydicom.Dataset]:
-    """Headers of the slices, on the even grid they are read on, without personal elements; and the first one's."""
-    sources: list[pydicom.Dataset] = [pydicom.dcmread(file, stop_before_pixels=True) for file in stack.files]
-    first = sources[0]
-    for file, source in zip(stack.files, sources, strict=True):
-        for name in ("SOPClassUID", "SOPInstanceUID"):
-            if not source.get(name):  # some anonymisers empty them
-                setattr(source, name, source.file_meta.get(f"MediaStorage{name}"))
-        for name in _NEEDED:
-            if not source.get(name):
-                way_out = f"{_EXPORT} Else write .nii.gz."
-                raise volume_error("missing-uid", file, f"no {name}", "one, to refer to the series", way_out)
-        if any(source[name].value != first[name].value for name in ("StudyInstanceUID", "FrameOfReferenceUID")):
-            found = f"another study or frame of reference than {stack.files[0].name}"
-            raise volume_error("mixed-series", file, found, "those of one scan", "Put one series alone into a folder.")
-    personal = pydicom.Dataset()
-    for name in _PERSONAL:
-        if name in first:
-            personal.add(copy(first[name]))
-    affine, spacing_mm = LPS_TO_RAS @ stack.header.affine, stack.header.spacing_mm
-    columns_mm, rows_mm, step_mm = _decimals(spacing_mm)
-    directions = _decimals((affine[:3, :2] / spacing_mm[:2]).T.ravel())
-    for index, source in enumerate(sources):
-        for name in _PERSONAL:
-            setattr(source, name, None)
-        for name in _MAY_BE_EMPTY:
-            source.setdefault(name, None)
-        source.ImagePositionPatient = _decimals((affine @ [0, 0, index, 1])[:3])
-        source.ImageOrientationPatient = directions
-        source.PixelSpacing, source.SpacingBetweenSlices = [rows_mm, columns_mm], step_mm
-        source.SliceThickness = source.get("SliceThickness") or step_mm
-    return sources, personal
-
-
-def _decimals(values: Iterable[float]) -> list[str]:
-    """The numbers as DICOM writes them, in 16 characters."""
-    return [format_number_as_ds(float(value)) for value in values]
-
-
-def _descriptions(highdicom: Any, structures: Mapping[int, str], algorithm: str | None) -> list[Any]:
+def _descriptions(
+    highdicom: Any, structures: Mapping[int, str], algorithm: str | None, style: SegmentStyle
+) -> list[Any]:
     """One description a structure: its name, a code that fits all of them, and the label id as text."""
     made_by: dict[str, Any] = {"algorithm_type": "MANUAL"}
     if algorithm is not None:
         family = highdicom.sr.CodedConcept("123110", "DCM", "Artificial Intelligence")
         identification = highdicom.AlgorithmIdentificationSequence(algorithm, family, __version__)
         made_by = {"algorithm_type": "AUTOMATIC", "algorithm_identification": identification}
-    tissue = highdicom.sr.CodedConcept("85756007", "SCT", "Tissue")
+    codes = [highdicom.sr.CodedConcept(*code) for code in (style.category, style.kind)]
     items = []
     for number, label_id in enumerate(sorted(structures), start=1):
-        item = highdicom.seg.SegmentDescription(number, structures[label_id], tissue, tissue, **made_by)
+        rgb = style.colours.get(label_id)
+        colour = None if rgb is None else highdicom.color.CIELabColor.from_rgb(*rgb)
+        item = highdicom.seg.SegmentDescription(number, structures[label_id], *codes, **made_by, display_color=colour)
         item.SegmentDescription = f"medssl label {label_id}"
         items.append(item)
     return items
 
 
 def _segmentation(
-    highdicom: Any, sources: list[pydicom.Dataset], numbers: np.ndarray, descriptions: list[Any]
+    highdicom: Any,
+    sources: list[pydicom.Dataset],
+    numbers: np.ndarray,
+    descriptions: list[Any],
+    series: Mapping[str, Any],
 ) -> pydicom.Dataset:
     """The SEG of segment numbers (X, Y, Z); its list of source images is in the order of the slices."""
     filled = bool(numbers.any())
@@ -288,25 +216,8 @@ def _segmentation(
         omit_empty_frames=filled,
         segmentation_type=highdicom.seg.SegmentationTypeValues.BINARY,
         segment_descriptions=descriptions,
-        series_instance_uid=generate_uid(),
-        series_number=SERIES_NUMBER,
-        series_description="Segmentation",
-        sop_instance_uid=generate_uid(),
-        instance_number=1,
-        manufacturer="medssl",
-        manufacturer_model_name="medssl",
-        software_versions=__version__,
-        device_serial_number="none",
+        **series,
     )
-
-
-def _parsed(path: Path, stop_before_pixels: bool = False) -> pydicom.Dataset:
-    try:
-        return pydicom.dcmread(path, stop_before_pixels=stop_before_pixels)
-    except (InvalidDicomError, EOFError, ValueError, NotImplementedError) as error:
-        # from None: pydicom's text may quote the values of elements
-        found = f"cannot be parsed ({type(error).__name__})"
-        raise volume_error("wrong-magic", path, found, "a DICOM SEG file", _EXPORT_SEG) from None
 
 
 def _check_kind(path: Path, dataset: pydicom.Dataset) -> None:
@@ -315,14 +226,7 @@ def _check_kind(path: Path, dataset: pydicom.Dataset) -> None:
     if kind != f"{SegmentationStorage.name} BINARY":
         way_out = "Save the segmentation as binary segments."
         raise volume_error("no-segmentation", path, kind, f"{SegmentationStorage.name} BINARY", way_out)
-    syntax = UID(dataset.file_meta.get("TransferSyntaxUID", ImplicitVRLittleEndian))
-    if syntax.is_encapsulated or not syntax.is_little_endian:
-        way_out = "Decompress the file with gdcmconv --raw."
-        raise volume_error("no-codec", path, f"stored as {syntax.name}", "plain pixels", way_out)
-    described = len(dataset.PerFrameFunctionalGroupsSequence)
-    if described != dataset.NumberOfFrames or not described:
-        found = f"{dataset.NumberOfFrames} frames, {described} of them described"
-        raise volume_error("bad-header", path, found, "all", _EXPORT_SEG)
+    check_plain(path, dataset)
 
 
 def _structures(dataset: pydicom.Dataset) -> tuple[dict[int, int], dict[int, str]]:
@@ -335,43 +239,6 @@ def _structures(dataset: pydicom.Dataset) -> tuple[dict[int, int], dict[int, str
         ids = numbers
     names = [str(item.get("SegmentLabel", f"label {label_id}")) for item, label_id in zip(items, ids, strict=True)]
     return dict(zip(numbers, ids, strict=True)), dict(zip(ids, names, strict=True))
-
-
-def _group(frame: pydicom.Dataset, shared: pydicom.Dataset, name: str) -> pydicom.Dataset:
-    """The one item of a functional group, which a frame has for itself or shares with all."""
-    return (frame if name in frame else shared)[name][0]
-
-
-def _grid(
-    path: Path, dataset: pydicom.Dataset, shared: pydicom.Dataset, frames: list[pydicom.Dataset]
-) -> tuple[list[int], int, np.ndarray]:
-    """Slice of every frame, number of slices, and affine to RAS mm. Raises DataError where the slices are not even."""
-    measures = _group(frames[0], shared, "PixelMeasuresSequence")
-    planes = [_group(frame, shared, "PlaneOrientationSequence").ImageOrientationPatient for frame in frames]
-    places = [_group(frame, shared, "PlanePositionSequence").ImagePositionPatient for frame in frames]
-    axes, positions = np.asarray(planes, dtype=np.float64), np.asarray(places, dtype=np.float64)
-    along_row, along_column = axes[0][:3], axes[0][3:]
-    normal = np.cross(along_row, along_column)
-    normal /= np.linalg.norm(normal)
-    depths = (positions - positions[0]) @ normal
-    lowest = int(depths.argmin())
-    depths = depths - depths[lowest]
-    gaps = np.diff(np.unique(depths))
-    nearest = min(gaps[gaps > SAME_POSITION_MM], default=measures.get("SliceThickness") or 1)
-    step = abs(float(measures.get("SpacingBetweenSlices") or nearest))
-    slices = np.rint(depths / step)
-    sideways = positions - positions[lowest] - np.outer(depths, normal)
-    if not (np.abs(axes - axes[0]).max() <= SAME_DIRECTION and np.abs(sideways).max() <= DRIFT_MM):  # or NaN
-        raise volume_error("mixed-orientation", path, "frames that are not parallel", "one stack", _EXPORT_SEG)
-    if not (np.abs(depths / step - slices).max() <= OFF_GRID and slices.max() < MAX_SLICES):
-        found = f"frames up to {depths.max():.3f} mm apart"
-        raise volume_error("uneven-spacing", path, found, f"slices every {step:.3f} mm", _EXPORT_SEG)
-    before, depth = _slices_of_series(dataset, frames, slices.astype(int).tolist())
-    affine = np.eye(4)
-    spacing = [float(mm) for mm in measures.PixelSpacing]
-    affine[:3, :3] = np.stack([along_row * spacing[1], along_column * spacing[0], normal * step], axis=1)
-    affine[:3, 3] = positions[lowest] - before * step * normal
-    return [before + int(index) for index in slices], depth, LPS_TO_RAS @ affine
 
 
 def _slices_of_series(dataset: pydicom.Dataset, frames: list[pydicom.Dataset], slices: list[int]) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Where a voxel array lies in the patient: always (X, Y, Z) with an affine from voxel index to RAS millimetres."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -90,6 +91,20 @@ def grid_mismatches(image: Header | Volume, label: Header | Volume) -> Iterator[
         yield Fault("origin-mismatch", f"origin {found} mm, image has {expected} mm. {resample}")
     if np.abs(label.affine[:3, :3] / ours - image.affine[:3, :3] / theirs).max() > SAME_DIRECTION:
         yield Fault("direction-mismatch", f"other axis directions than the image, expected the same. {resample}")
+
+
+def reordered(volume: Volume, like: Header | Volume) -> Volume:
+    """The same voxels, the array's axes flipped and exchanged so that they run as those of `like`; no resampling."""
+    cosines = np.linalg.inv(like.affine[:3, :3] / like.spacing_mm) @ (volume.affine[:3, :3] / volume.spacing_mm)
+    order = max(itertools.permutations(range(3)), key=lambda axes: float(np.abs(cosines[range(3), axes]).sum()))
+    array, affine = volume.array.transpose(order), np.eye(4)
+    affine[:3, :3], affine[:3, 3] = volume.affine[:3, order], volume.affine[:3, 3]
+    for axis, source in enumerate(order):
+        if cosines[axis, source] < 0:
+            affine[:3, 3] += affine[:3, axis] * (array.shape[axis] - 1)
+            affine[:3, axis] *= -1
+            array = np.flip(array, axis)
+    return Volume(array, affine)
 
 
 def _numbers(values: np.ndarray) -> str:
