@@ -12,6 +12,8 @@ from rich.console import Console
 from medssl.errors import ConfigError, MedsslError, error_behind
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+simulate = typer.Typer(no_args_is_help=True, help="Does the review queue help? A reviewer who knows the labels tries.")
+app.add_typer(simulate, name="simulate-review")
 console = Console()
 EXIT_BAD_DATA, EXIT_SOME_FAILED = 1, 3
 
@@ -76,6 +78,9 @@ def predict(
     ] = "1/1",
     stride: Annotated[str, typer.Option(help="Of the windows, e.g. 32,32,16: larger is faster.")] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
+    dicom: Annotated[
+        bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
+    ] = False,
 ) -> None:
     """Segment scans and map the uncertainty; finished scans are skipped. Exit code 3 if any failed (failures.json)."""
     from medssl.data.layouts import scans_in
@@ -86,7 +91,7 @@ def predict(
     logging.getLogger("medssl").setLevel(logging.INFO)
     steps = _numbers(stride) if stride else None
     predictor = load_predictor(bundle, samples=samples, stride=steps, device=str(local_device()))
-    engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities)
+    engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"
     console.print(f"{counts}; results in {output}")
@@ -183,10 +188,7 @@ def sweep(
     """Train a grid of variants x labels x seeds, compare; further --key value pairs go to all. Run again to resume."""
     from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
-    extra = context.args
-    if len(extra) % 2 or not all(key.startswith("--") for key in extra[::2]):
-        raise ConfigError(f"{' '.join(extra)}: expected further keys of train.json as --key value pairs.")
-    keys = tuple((key[2:], value) for key, value in zip(extra[::2], extra[1::2], strict=True))
+    keys = _pairs(context.args)
     if grid.suffix == ".json":
         chosen = sweeps_of_file(grid, output, keys)
     else:
@@ -194,6 +196,62 @@ def sweep(
         numbers = _numbers(labelled), _numbers(seeds)
         chosen = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, vary or (), keys)]
     report([folder for each in chosen for folder in each.run(jobs)], output / "comparison.html")
+
+
+@simulate.command()
+def inspect(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs; seeds are taken together.")],
+    output: Annotated[Path, typer.Option(help="Folder for inspection.csv, .md and .png.")],
+) -> None:
+    """Errors found against slices and voxels inspected: in the order of uncertainty, by contour, random, oracle."""
+    from medssl.review.simulation.inspection import inspect_runs, write_inspections
+
+    for path in write_inspections(inspect_runs(runs), output):
+        console.print(path)
+    console.print((output / "inspection.md").read_text(), highlight=False, markup=False, soft_wrap=True)
+
+
+@simulate.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def rounds(
+    context: typer.Context,
+    bundle: Annotated[Path, typer.Argument(help="A bundle, e.g. bundles/mcdropout_unet3d.")],
+    output: Annotated[Path, typer.Option(help="Folder of the runs, and of rounds.csv, .md and .png.")],
+    start: Annotated[int, typer.Option(help="Labelled cases before the first review.")] = 4,
+    per_round: Annotated[int, typer.Option(help="Cases reviewed in a round.")] = 4,
+    number: Annotated[int, typer.Option("--rounds", help="Rounds of review and training.")] = 3,
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2.")] = "0",
+    strategies: Annotated[str, typer.Option(help="Orders of the queue that are compared.")] = "uncertain,random,oracle",
+    overlay: Annotated[list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes at a time; they share the cores.")] = 1,
+) -> None:
+    """Test Dice against corrected cases over rounds of training; further --key value pairs go to every training."""
+    from medssl.review.simulation.rounds import Rounds, write_rounds
+    from medssl.sweep import Row
+
+    row = Row("review", bundle, tuple(overlay or ()))
+    plan = Rounds(
+        row, dict(_pairs(context.args)), output, strategies.split(","), start, per_round, number, _numbers(seeds)
+    )
+    for path in write_rounds(plan.run(jobs), output):
+        console.print(path)
+    console.print((output / "rounds.md").read_text(), highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def label(
+    studies: Annotated[str, typer.Option(help="A folder of scans, or the address of a DICOMweb archive.")],
+    bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run's folder; default: newest run.")] = None,
+    host: Annotated[str, typer.Option(help="Another one than this machine needs MONAI Label's sign-on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="OHIF expects 8000.")] = 8000,
+    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
+    strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
+    search_filter: Annotated[str | None, typer.Option(help="Modality of the archive's series, e.g. MR.")] = None,
+    workspace: Annotated[Path | None, typer.Option(help="For models and logs; default: beside the studies.")] = None,
+) -> None:
+    """Serve studies with MONAI Label: segment, see the uncertainty, review the most uncertain one first, learn."""
+    from medssl.label_app.launch import LabelServer
+
+    LabelServer(studies, bundle, host, port, samples, strategy, search_filter, workspace).serve()
 
 
 @app.command()
@@ -222,6 +280,12 @@ def ui(
         "1",
     ]
     raise typer.Exit(subprocess.run([*command, "--port", str(port)], check=False).returncode)
+
+
+def _pairs(extra: list[str]) -> tuple[tuple[str, str], ...]:
+    if len(extra) % 2 or not all(key.startswith("--") for key in extra[::2]):
+        raise ConfigError(f"{' '.join(extra)}: expected further keys of train.json as --key value pairs.")
+    return tuple((key[2:], value) for key, value in zip(extra[::2], extra[1::2], strict=True))
 
 
 def _numbers(text: str) -> list[int]:

@@ -16,20 +16,6 @@ from medssl.files import write_text_atomically
 
 
 @dataclass(frozen=True)
-class Training:
-    """One cell of the grid: its folder and the keys given to `monai.bundle run training`."""
-
-    folder: Path
-    row: "Row"
-    keys: dict[str, str]
-
-    @property
-    def is_finished(self) -> bool:
-        facts = self.folder / "run.json"
-        return facts.is_file() and json.loads(facts.read_text()).get("status") == "finished"
-
-
-@dataclass(frozen=True)
 class Row:
     """One row of the tables to come: the bundle, overlays beside its train.json, and the keys that make the row."""
 
@@ -37,6 +23,75 @@ class Row:
     bundle: Path
     overlays: tuple[str, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Training:
+    """One cell of the grid: its folder and the keys given to `monai.bundle run training`."""
+
+    folder: Path
+    row: Row
+    keys: dict[str, str]
+
+    @classmethod
+    def of(cls, row: Row, output: Path, labelled: int, seed: int, keys: tuple[tuple[str, str], ...] = ()) -> "Training":
+        """The training of a row with so many labels and this seed, below `output`."""
+        folder = output / f"{row.name}_{labelled}_seed{seed}"
+        own = {"labelled": str(labelled), "seed": str(seed), "output_dir": str(folder), "resume": "true"}
+        return cls(folder, row, {**dict(keys), **dict(row.keys), **own, "bundle_root": str(row.bundle)})
+
+    @property
+    def is_finished(self) -> bool:
+        facts = self.folder / "run.json"
+        return facts.is_file() and json.loads(facts.read_text()).get("status") == "finished"
+
+    def command(self) -> list[str]:
+        """The training's command line."""
+        names = ["train", *self.row.overlays]
+        configs = [str(self.row.bundle / "configs" / f"{name}.json") for name in names]
+        pairs = [part for key, value in self.keys.items() for part in (f"--{key}", value)]
+        return [sys.executable, "-m", "monai.bundle", "run", "training", "--config_file", str(configs), *pairs]
+
+    def remember(self) -> None:
+        """Note what the cell is trained with; ConfigError if an earlier sweep trained it with something else."""
+        note = self.folder / "sweep.json"
+        asked = json.dumps({"overlays": list(self.row.overlays), "keys": self.keys}, indent=1, sort_keys=True)
+        if note.is_file() and note.read_text() != asked:
+            raise ConfigError(f"{note}: this run was swept with other keys. Use another --output for this sweep.")
+        write_text_atomically(note, asked)
+
+    def run(self, threads: int) -> int:
+        """Train in a process of its own; its exit code."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        print(f"training {self.folder.name}", flush=True)
+        with (self.folder / "training.log").open("a") as log:
+            done = subprocess.run(  # noqa: S603  (our own interpreter and configs)
+                self.command(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+                check=False,
+            )
+        print(f"{self.folder.name}: {'finished' if done.returncode == 0 else 'FAILED'}", flush=True)
+        return done.returncode
+
+
+def train_all(trainings: Sequence[Training], jobs: int = 1) -> list[Path]:
+    """Train what is not finished, `jobs` at a time with the cores shared among them; the folders of all runs.
+
+    A training that fails does not stop the others; ConfigError names those that failed and where their log is.
+    """
+    for training in trainings:
+        training.remember()
+    waiting = [training for training in trainings if not training.is_finished]
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    with ThreadPoolExecutor(jobs) as pool:
+        codes = list(pool.map(lambda training: training.run(threads), waiting))
+    failed = [training.folder for training, code in zip(waiting, codes, strict=True) if code]
+    if failed:
+        logs = ", ".join(str(folder / "training.log") for folder in failed)
+        raise ConfigError(f"{len(failed)} of {len(codes)} trainings failed; see {logs}. Run the command again.")
+    return [training.folder for training in trainings]
 
 
 @dataclass(frozen=True)
@@ -54,59 +109,12 @@ class Sweep:
 
     def trainings(self) -> list[Training]:
         """The cells of the grid, in the order they are run."""
-        cells = []
-        for seed, labelled, row in itertools.product(self.seeds, self.labelled, self.rows):
-            folder = self.output / f"{row.name}_{labelled}_seed{seed}"
-            own = {"labelled": str(labelled), "seed": str(seed), "output_dir": str(folder), "resume": "true"}
-            keys = {**dict(self.keys), **dict(row.keys), **own, "bundle_root": str(row.bundle)}
-            cells.append(Training(folder, row, keys))
-        return cells
+        cells = itertools.product(self.seeds, self.labelled, self.rows)
+        return [Training.of(row, self.output, labelled, seed, self.keys) for seed, labelled, row in cells]
 
     def run(self, jobs: int = 1) -> list[Path]:
-        """Train what is not finished, `jobs` at a time with the cores shared among them; the folders of all runs.
-
-        A training that fails does not stop the others; ConfigError names those that failed and where their log is.
-        """
-        for training in self.trainings():
-            self._remember(training)
-        waiting = [training for training in self.trainings() if not training.is_finished]
-        with ThreadPoolExecutor(jobs) as pool:
-            codes = list(pool.map(lambda training: self._train(training, jobs), waiting))
-        failed = [training.folder for training, code in zip(waiting, codes, strict=True) if code]
-        if failed:
-            logs = ", ".join(str(folder / "training.log") for folder in failed)
-            raise ConfigError(f"{len(failed)} of {len(codes)} trainings failed; see {logs}. Run the command again.")
-        return [training.folder for training in self.trainings()]
-
-    def _remember(self, training: Training) -> None:
-        """Note what the cell is trained with; ConfigError if an earlier sweep trained it with something else."""
-        note = training.folder / "sweep.json"
-        asked = json.dumps({"overlays": list(training.row.overlays), "keys": training.keys}, indent=1, sort_keys=True)
-        if note.is_file() and note.read_text() != asked:
-            raise ConfigError(f"{note}: this run was swept with other keys. Use another --output for this sweep.")
-        write_text_atomically(note, asked)
-
-    def command(self, training: Training) -> list[str]:
-        """The training's command line."""
-        names = ["train", *training.row.overlays]
-        configs = [str(training.row.bundle / "configs" / f"{name}.json") for name in names]
-        pairs = [part for key, value in training.keys.items() for part in (f"--{key}", value)]
-        return [sys.executable, "-m", "monai.bundle", "run", "training", "--config_file", str(configs), *pairs]
-
-    def _train(self, training: Training, jobs: int) -> int:
-        training.folder.mkdir(parents=True, exist_ok=True)
-        threads = str(max(1, (os.cpu_count() or 1) // jobs))
-        print(f"training {training.folder.name}", flush=True)
-        with (training.folder / "training.log").open("a") as log:
-            done = subprocess.run(  # noqa: S603  (our own interpreter and configs)
-                self.command(training),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "OMP_NUM_THREADS": threads},
-                check=False,
-            )
-        print(f"{training.folder.name}: {'finished' if done.returncode == 0 else 'FAILED'}", flush=True)
-        return done.returncode
+        """Train the grid as `train_all` does."""
+        return train_all(self.trainings(), jobs)
 
 
 def sweep_of_bundle(

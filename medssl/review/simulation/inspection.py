@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from medssl.errors import DataError
+from medssl.files import write_text_atomically
 from medssl.inference.evaluation import write_rows
-from medssl.report.comparison.bootstrap import Interval, case_interval, crossed_interval
+from medssl.report.comparison.bootstrap import UNKNOWN, Interval, case_interval, crossed_interval
+from medssl.report.comparison.markdown import grid_markdown
 from medssl.report.figures.slices import load_case
+from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import Run, load_run
 from medssl.review.simulation.discovery import ORDERS, UNITS, Curve, case_curves
-from medssl.review.simulation.texts import difference_text, markdown_table
+from medssl.review.simulation.texts import gain_cell
 
 COLUMNS = ("dataset", "method", "labelled", "seed", "case", "unit", "order", "area")
 WORK = np.linspace(0, 1, 101)
@@ -23,7 +26,7 @@ Key = tuple[str, str]  # unit, order
 
 @dataclass(frozen=True)
 class Inspection:
-    """Runs that differ in their seed alone. areas: (unit, order) -> (seeds, cases); curves: mean over both, at WORK.
+    """Runs that differ in their seed alone. areas: (unit, order) -> (seeds, cases); curves: their mean.
 
     Cases that some seed has no error in are left out (`faultless`): there is nothing to find.
     """
@@ -36,7 +39,7 @@ class Inspection:
     patients: list[str]
     faultless: list[str]
     areas: dict[Key, np.ndarray]
-    curves: dict[Key, np.ndarray]
+    curves: dict[Key, Curve]
 
     def mean(self, unit: str, order: str) -> float:
         """Mean area below the curve."""
@@ -44,6 +47,8 @@ class Inspection:
 
     def gain(self, unit: str, over: str) -> tuple[float, Interval]:
         """How much larger the area of the order by uncertainty is than that of another one, and its interval."""
+        if not self.cases:
+            return math.nan, UNKNOWN
         differences = self.areas[unit, "uncertainty"] - self.areas[unit, over]
         interval = crossed_interval if len(self.seeds) > 1 else case_interval
         return float(differences.mean()), interval(differences, self.patients)
@@ -67,21 +72,23 @@ def write_inspections(inspections: Sequence[Inspection], folder: str | Path) -> 
 
     folder = Path(folder)
     write_rows(folder / "inspection.csv", COLUMNS, [row for found in inspections for row in _rows(found)])
-    (folder / "inspection.md").write_text(inspection_table(inspections), encoding="utf-8")
+    write_text_atomically(folder / "inspection.md", grid_markdown(inspection_grid(inspections)) + "\n")
     write_inspection_figure(inspections, folder / "inspection.png")
     return [folder / f"inspection.{kind}" for kind in ("csv", "md", "png")]
 
 
-def inspection_table(inspections: Sequence[Inspection]) -> str:
-    """Mean areas and gains as a Markdown table, a row for each group and unit."""
-    titles = ["data set", "method", "labelled", "inspected by", *ORDERS, "− random", "− contour"]
+def inspection_grid(inspections: Sequence[Inspection]) -> Grid:
+    """Mean areas and gains, a row for each group of runs and unit of work."""
+    texts = [Column(title, "text") for title in ("Data set", "Method", "Labelled", "Inspected")]
+    titles = [*(f"{order.capitalize()} order" for order in ORDERS), "Gain over random", "Gain over contour"]
     lines = []
     for found in inspections:
         for unit in UNITS:
-            areas = [f"{found.mean(unit, order):.3f}" for order in ORDERS]
-            gains = [difference_text(*found.gain(unit, over), digits=3) for over in ("random", "contour")]
-            lines.append([found.dataset, found.method, str(found.labelled), unit, *areas, *gains])
-    return markdown_table(titles, lines)
+            named = [Cell(text) for text in (found.dataset, found.method, str(found.labelled), unit)]
+            areas = [Cell(f"{found.mean(unit, order):.3f}") for order in ORDERS]
+            gains = [gain_cell(*found.gain(unit, over)) for over in ("random", "contour")]
+            lines.append(Row([*named, *areas, *gains]))
+    return Grid([*texts, *(Column(title) for title in titles)], lines)
 
 
 def _inspect(dataset: str, method: str, labelled: int, runs: Sequence[Run]) -> Inspection:
@@ -103,10 +110,7 @@ def _inspect(dataset: str, method: str, labelled: int, runs: Sequence[Run]) -> I
         [patients.get(case, case) for case in cases],
         faultless,
         {key: np.array([[each[case][key].area for case in cases] for each in found.values()]) for key in keys},
-        {
-            key: np.mean([each[case][key].at(WORK) for case in cases for each in found.values()] or [WORK], axis=0)
-            for key in keys
-        },
+        {key: _mean_curve([each[case][key] for case in cases for each in found.values()]) for key in keys},
     )
 
 
@@ -118,6 +122,10 @@ def _curves_of(run: Run) -> dict[str, dict[Key, Curve]]:
             raise DataError(f"{run.folder}: {case} has no label or no entropy map. Evaluate the run again.")
         curves[case] = case_curves(volumes.prediction, volumes.entropy, volumes.label, volumes.spacing_mm)
     return curves
+
+
+def _mean_curve(curves: Sequence[Curve]) -> Curve:
+    return Curve(WORK, np.mean([curve.at(WORK) for curve in curves], axis=0) if curves else np.full(len(WORK), np.nan))
 
 
 def _has_no_error(curves: dict[Key, Curve]) -> bool:

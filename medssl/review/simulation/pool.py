@@ -1,0 +1,44 @@
+"""What a trained network says of the cases that wait for a reviewer, and how good it really is there."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medssl.data.cases import read_split
+from medssl.files import write_text_atomically
+from medssl.inference.evaluation import Evaluation
+from medssl.inference.outputs import describe
+from medssl.inference.predictor import load_predictor
+from medssl.metrics import dice
+from medssl.review.strategies import order
+
+POOL = "pool.json"
+ORACLE = "oracle"
+
+
+def score_pool(run: Path) -> list[dict[str, Any]]:
+    """Records (`describe`) of the run's unlabelled cases with the true mean `dice` of each; kept in pool.json."""
+    file = run / POOL
+    if file.is_file():
+        return json.loads(file.read_text())
+    predictor = load_predictor(run)
+    cases = read_split(run / "split.json").role("unlabelled")
+    truth = Evaluation(predictor, cases, run)
+    records = []
+    for case in cases:
+        prediction = predictor(case)
+        label, found = truth.label_of(case, prediction), prediction.segmentation
+        overlaps = [dice(found == number, label == number) for number in predictor.structures]
+        records.append({**describe(prediction, predictor.structures), "dice": float(np.mean(overlaps))})
+    write_text_atomically(file, json.dumps(records))
+    return records
+
+
+def offered(records: Sequence[dict[str, Any]], strategy: str, count: int, seed: int) -> list[str]:
+    """The first `count` ids of the queue; the strategy "oracle" has the worst predictions first."""
+    if strategy == ORACLE:
+        return [str(record["id"]) for record in sorted(records, key=lambda each: (each["dice"], each["id"]))[:count]]
+    return order(records, strategy, seed)[:count]

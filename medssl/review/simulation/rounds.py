@@ -1,0 +1,191 @@
+"""Rounds of review and training: the queue offers cases, their true labels come back, a new network is trained."""
+
+import itertools
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medssl.data.cases import Split, split_cases
+from medssl.data.datasets import open_dataset
+from medssl.errors import ConfigError
+from medssl.files import write_text_atomically
+from medssl.inference.evaluation import write_rows
+from medssl.report.comparison.bootstrap import Interval, case_interval, crossed_interval
+from medssl.report.comparison.markdown import grid_markdown
+from medssl.report.grids import Cell, Column, Grid, Row
+from medssl.report.runs import load_run
+from medssl.report.tables import by_case, case_mean
+from medssl.review.simulation.pool import ORACLE, offered, score_pool
+from medssl.review.simulation.texts import gain_cell
+from medssl.review.strategies import STRATEGIES
+from medssl.sweep import Row as SweepRow
+from medssl.sweep import Training, train_all
+
+START = "start"
+NUMBERS = ("unlabelled", "validation", "test", "split_seed")
+COLUMNS = ("strategy", "seed", "labelled", "case", "dice")
+
+
+@dataclass(frozen=True)
+class RoundsResult:
+    """dice: (strategy, labelled) -> (seeds, cases) of the test cases, structures averaged. patients: of every case."""
+
+    strategies: list[str]
+    labelled: list[int]
+    seeds: list[int]
+    cases: list[str]
+    patients: list[str]
+    dice: dict[tuple[str, int], np.ndarray]
+
+    def area(self, strategy: str) -> np.ndarray:
+        """Mean Dice over the rounds after the first review, (seeds, cases): the area below the curve of the rounds."""
+        return np.mean([self.dice[strategy, number] for number in self.labelled[1:]], axis=0)
+
+    def gain(self, strategy: str, over: str) -> tuple[float, Interval]:
+        """How much larger the area of a strategy is than that of another one, and its interval."""
+        differences = self.area(strategy) - self.area(over)
+        interval = crossed_interval if len(self.seeds) > 1 else case_interval
+        return float(differences.mean()), interval(differences, self.patients)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """`rounds` times `per_round` cases are reviewed, beginning with `start` labelled ones; all below `output`.
+
+    Every round trains anew, with the same keys, on all labels there are by then; the first training of a seed is shared
+    by all strategies. Besides those of the queue, the strategy "oracle" corrects the worst predictions first. What is
+    finished is not done again.
+    """
+
+    row: SweepRow
+    keys: dict[str, str]
+    output: Path
+    strategies: Sequence[str] = ("uncertain", "random", ORACLE)
+    start: int = 4
+    per_round: int = 4
+    rounds: int = 3
+    seeds: Sequence[int] = (0,)
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.strategies if name not in (*STRATEGIES, ORACLE)]
+        if unknown:
+            raise ConfigError(f"strategy '{unknown[0]}' is unknown. Known: {', '.join((*STRATEGIES, ORACLE))}.")
+        if min(self.start, self.per_round, self.rounds) < 1:
+            raise ConfigError("start, per-round and rounds: expected whole numbers from 1 on.")
+
+    def run(self, jobs: int = 1) -> RoundsResult:
+        """Train and review, `jobs` processes at a time, and read what the test cases say."""
+        chains = list(itertools.product(self.seeds, self.strategies))
+        first = {seed: self._first_split(seed) for seed in self.seeds}
+        splits = {(seed, strategy): first[seed] for seed, strategy in chains}
+        runs = {(START, seed, 0): self._training(START, seed, 0, first[seed]) for seed in self.seeds}
+        train_all(list(runs.values()), jobs)
+        for number in range(1, self.rounds + 1):
+            before = {
+                (seed, name): runs[name if number > 1 else START, seed, number - 1].folder for seed, name in chains
+            }
+            records = _scored(sorted(set(before.values())), jobs)
+            for seed, strategy in chains:
+                ids = offered(records[before[seed, strategy]], strategy, self.per_round, seed)
+                splits[seed, strategy] = reviewed(splits[seed, strategy], ids)
+                runs[strategy, seed, number] = self._training(strategy, seed, number, splits[seed, strategy])
+            train_all([runs[strategy, seed, number] for seed, strategy in chains], jobs)
+        return self._result(runs)
+
+    def _first_split(self, seed: int) -> Split:
+        keys = self.keys
+        numbers: dict[str, Any] = {
+            key: int(keys[key]) for key in ("unlabelled", "validation", "test", "split_seed") if key in keys
+        }
+        source = open_dataset(keys["dataset_name"], keys.get("dataset_dir", f"data/{keys['dataset_name']}"))
+        split = split_cases(source, labelled=self.start, seed=seed, **numbers)
+        waiting, wanted = len(split.role("unlabelled")), self.rounds * self.per_round
+        if waiting <= wanted:
+            raise ConfigError(f"{wanted} cases to review, {waiting} wait for it. Ask for fewer, or give more scans.")
+        return split
+
+    def _training(self, name: str, seed: int, number: int, split: Split) -> Training:
+        """The training on a split, whose lists are written for it."""
+        lists = self.output / "lists" / f"{name}_{number}_seed{seed}"
+        ids = {role: [case["id"] for case in split.role(role)] for role in ("labelled", "unlabelled", "validation")}
+        write_text_atomically(lists / "train.list", "\n".join(itertools.chain(*ids.values())))
+        write_text_atomically(lists / "test.list", "\n".join(case["id"] for case in split.role("test")))
+        keys = {key: value for key, value in self.keys.items() if key not in ("unlabelled", "test")}
+        own = {"lists_dir": str(lists), "validation": str(len(ids["validation"])), "title": name}
+        row = SweepRow(name, self.row.bundle, self.row.overlays)
+        return Training.of(row, self.output, len(ids["labelled"]), seed, tuple({**keys, **own}.items()))
+
+    def _result(self, runs: dict[tuple[str, int, int], Training]) -> RoundsResult:
+        numbers = range(self.rounds + 1)
+        found = {key: load_run(training.folder) for key, training in runs.items()}
+        first = next(iter(found.values()))
+        cases = sorted(by_case(first.per_case))
+        patients = {case["id"]: str(case.get("patient", case["id"])) for case in first.split["cases"]}
+        dice = {}
+        for strategy, number in itertools.product(self.strategies, numbers):
+            of_seeds = [by_case(found[strategy if number else START, seed, number].per_case) for seed in self.seeds]
+            values = [[case_mean(rows[case], "dice") for case in cases] for rows in of_seeds]
+            dice[strategy, self.start + number * self.per_round] = np.array(values)
+        return RoundsResult(
+            list(self.strategies),
+            [self.start + number * self.per_round for number in numbers],
+            list(self.seeds),
+            cases,
+            [patients[case] for case in cases],
+            dice,
+        )
+
+
+def _scored(runs: Sequence[Path], jobs: int) -> dict[Path, list[dict[str, Any]]]:
+    """Run -> the records of its waiting cases, computed in `jobs` processes."""
+    if jobs == 1:
+        return {run: score_pool(run) for run in runs}
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        return dict(zip(runs, pool.map(score_pool, runs), strict=True))
+
+
+def reviewed(split: Split, ids: Sequence[str]) -> Split:
+    """The split after these unlabelled cases got their labels."""
+    return Split([{**case, "role": "labelled"} if case["id"] in ids else case for case in split.cases], split.origin)
+
+
+def write_rounds(result: RoundsResult, folder: str | Path) -> list[Path]:
+    """Write rounds.csv (every test case), rounds.md (means and gains) and rounds.png into `folder`."""
+    from medssl.review.simulation.figures import write_rounds_figure  # noqa: PLC0415  (matplotlib takes a second)
+
+    folder = Path(folder)
+    write_rows(folder / "rounds.csv", COLUMNS, _rows(result))
+    write_text_atomically(folder / "rounds.md", grid_markdown(rounds_grid(result)) + "\n")
+    write_rounds_figure(result, folder / "rounds.png")
+    return [folder / f"rounds.{kind}" for kind in ("csv", "md", "png")]
+
+
+def rounds_grid(result: RoundsResult) -> Grid:
+    """Mean test Dice of every round and the gain over the random order, a row for each strategy."""
+    columns = [
+        Column("Order of review", "text"),
+        *(Column(f"{number} labels") for number in result.labelled),
+        Column("Gain over random (points, mean of the rounds)"),
+    ]
+    lines = []
+    for strategy in result.strategies:
+        means = [Cell(f"{result.dice[strategy, number].mean():.3f}") for number in result.labelled]
+        baseline = strategy == "random" or "random" not in result.strategies
+        lines.append(
+            Row([Cell(strategy), *means, Cell("–") if baseline else gain_cell(*result.gain(strategy, "random"))])
+        )
+    return Grid(columns, lines)
+
+
+def _rows(result: RoundsResult) -> list[dict]:
+    return [
+        {"strategy": strategy, "seed": seed, "labelled": number, "case": case, "dice": float(values[place, column])}
+        for (strategy, number), values in result.dice.items()
+        for place, seed in enumerate(result.seeds)
+        for column, case in enumerate(result.cases)
+    ]
