@@ -1,0 +1,125 @@
+"""The app that MONAI Label loads: medssl's model, queue and training behind MONAI Label's endpoints."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from dicomweb_client.session_utils import create_session_from_user_pass
+from monailabel.config import settings
+from monailabel.datastore.dicom import DICOMwebClientX
+from monailabel.interfaces.app import MONAILabelApp
+from monailabel.interfaces.exception import MONAILabelError, MONAILabelException
+
+from medssl.label_app.archive import ArchiveDatastore
+from medssl.label_app.datastore import StudyDatastore
+from medssl.label_app.model import ServedModel
+from medssl.label_app.names import checked_name
+from medssl.label_app.queue import BackgroundScoring
+from medssl.label_app.studies import Studies
+from medssl.label_app.tasks import BandsOf, QueueStrategy, StudyInference, UncertaintyScoring, segmentation_of
+from medssl.label_app.workspace import Workspace, is_address
+from medssl.review.strategies import STRATEGIES
+from medssl.uncertainty.ranking import BANDS
+
+
+class ReviewApp(MONAILabelApp):
+    """Serves one model of 3-D scans twice, as structures and as bands of uncertainty; see `medssl.label_app`.
+
+    conf: `bundle`, and `samples`, `strategy`, `seed` where they differ from the defaults.
+    """
+
+    def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:
+        self.workspace = Workspace(Path(app_dir))
+        samples = conf.get("samples")
+        self.model = ServedModel(self.workspace, Path(conf["bundle"]), int(samples) if samples else None)
+        self.structures = self.model.structures
+        self.busy = threading.Event()
+        self._scoring: BackgroundScoring | None = None
+        super().__init__(
+            app_dir,
+            studies,
+            conf,
+            name="medssl",
+            description=f"{self.model.name}: segmentation with uncertainty. Research only, not a medical device.",
+        )
+
+    def init_datastore(self) -> StudyDatastore:
+        """The folder or the archive; only the server itself tidies it up."""
+        read_only = not is_server()
+        if not is_address(self.studies):
+            store = StudyDatastore(self.studies, self.structures, read_only)
+        else:
+            store = ArchiveDatastore(
+                _archive_client(self.studies.rstrip("/")),
+                settings.MONAI_LABEL_DICOMWEB_SEARCH_FILTER,
+                self.workspace.archive_cache,
+                self.structures,
+                read_only,
+            )
+        self.results = Studies(store, self.model)
+        return store
+
+    def init_infers(self) -> dict[str, StudyInference]:
+        uploads = self.workspace.temporary, self.workspace.sessions
+        bands = BandsOf(1 + len(self.structures))
+        texts = "Structures, from Monte Carlo samples", "Where the model is unsure: low, middle and high uncertainty"
+        return {
+            self.model.name: StudyInference(
+                self.results, self.structures, texts[0], segmentation_of, uploads, self.busy
+            ),
+            f"{self.model.name}_uncertainty": StudyInference(self.results, BANDS, texts[1], bands, uploads, self.busy),
+        }
+
+    def init_strategies(self) -> dict[str, QueueStrategy]:
+        first = self.conf.get("strategy", "uncertain")
+        names = sorted(STRATEGIES, key=lambda name: name != first)  # viewers propose the first one
+        return {name: QueueStrategy(self.results, name, int(self.conf.get("seed", 0))) for name in names}
+
+    def init_scoring_methods(self) -> dict[str, UncertaintyScoring]:
+        return {"uncertainty": UncertaintyScoring(self.results)}
+
+    def infer(self, request: dict[str, Any], datastore: Any = None) -> dict[str, Any]:
+        """The label map as a temporary file, and its JSON; stored under `label_tag` as well with `save_label`."""
+        task = self._infers.get(request.get("model"))
+        if task is None:
+            raise MONAILabelException(MONAILabelError.INVALID_INPUT, "There is no model of this name")
+        file, record = task(request)
+        if request.get("save_label"):
+            tag = checked_name(str(request.get("label_tag") or "original"), "tag of the label")
+            if tag != "original":  # which every prediction of a study is stored under in any case
+                self.datastore().save_label(request["image"], file, tag, {"model": request["model"]})
+        return {"label": file, "tag": "original", "file": file, "params": record}
+
+    def on_init_complete(self) -> None:
+        """Begin to score; called in the server, not in the processes it starts."""
+        super().on_init_complete()
+        self._scoring = BackgroundScoring(self.results, self.busy)
+        self._scoring.start()
+
+    def on_shutdown(self) -> None:
+        """Let the study that is being scored be finished, if it does not take long."""
+        if self._scoring is not None:
+            self._scoring.stop()
+
+
+_server = threading.Event()
+
+
+def this_is_the_server() -> None:
+    """Say that this process serves; those it starts for a training or a scoring do not."""
+    _server.set()
+
+
+def is_server() -> bool:
+    return _server.is_set()
+
+
+def _archive_client(address: str) -> DICOMwebClientX:
+    user, password = settings.MONAI_LABEL_DICOMWEB_USERNAME, settings.MONAI_LABEL_DICOMWEB_PASSWORD
+    return DICOMwebClientX(
+        url=address,
+        session=create_session_from_user_pass(user, password) if user and password else None,
+        qido_url_prefix=settings.MONAI_LABEL_QIDO_PREFIX,
+        wado_url_prefix=settings.MONAI_LABEL_WADO_PREFIX,
+        stow_url_prefix=settings.MONAI_LABEL_STOW_PREFIX,
+    )

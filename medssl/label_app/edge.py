@@ -1,0 +1,90 @@
+"""What is checked of every HTTP request before MONAI Label sees it, and what becomes of errors."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from fastapi import HTTPException, Request
+from fastapi.responses import JSONResponse
+from monailabel.interfaces.exception import ImageNotFoundException, LabelNotFoundException, MONAILabelException
+from starlette.datastructures import UploadFile
+
+from medssl.errors import MedsslError
+from medssl.label_app.names import is_name, is_plain_path
+
+_NAMES = {"image", "images", "label", "label_tag", "id", "tag", "model", "strategy", "method", "session_id", "session"}
+logger = logging.getLogger(__name__)
+
+
+async def check_request(request: Request) -> None:
+    """Refuse, with 400, names that could leave a folder: in the path, the query, forms, JSON and names of files.
+
+    Requests that a page of another site makes a browser send are refused with 403.
+    """
+    _refuse_foreign_page(request)
+    for name, value in request.path_params.items():
+        _require(is_plain_path(value) if name == "path" else is_name(value), name)
+    for name, value in request.query_params.multi_items():
+        _require(name not in _NAMES or not value or is_name(value), name)
+    kind = request.headers.get("content-type", "")
+    if kind.startswith(("multipart/form-data", "application/x-www-form-urlencoded")):
+        for name, field in (await request.form()).multi_items():
+            _check_field(name, field)
+    elif kind.startswith("application/json") and (body := await request.body()):
+        _check_json(body.decode(errors="replace"))
+
+
+def _check_field(name: str, field: UploadFile | str) -> None:
+    if isinstance(field, UploadFile):
+        file = field.filename or ""
+        _require(file.isprintable() and len(file) <= 255 and not set(file) & set("/\\%") and ".." not in file, name)
+    elif name in ("params", "info", "wsi"):
+        _check_json(field)
+    else:
+        _require(name not in _NAMES or not field or is_name(field), name)
+
+
+def _check_json(text: str) -> None:
+    try:
+        content = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "expected JSON") from None
+    for name, value in _named_values(content):
+        _require(not isinstance(value, str) or not value or is_name(value), name)
+
+
+def _named_values(content: Any) -> Iterator[tuple[str, Any]]:
+    """What JSON says, at its top, of the keys that name something."""
+    for key, value in content.items() if isinstance(content, dict) else ():
+        if key in _NAMES:
+            yield from ((key, part) for part in (value if isinstance(value, list) else [value]))
+
+
+def _require(is_fine: bool, name: str) -> None:
+    if not is_fine:
+        raise HTTPException(400, f"{name}: expected 1 to 64 letters, digits, '.', '-' or '_'")
+
+
+def _refuse_foreign_page(request: Request) -> None:
+    origin = request.headers.get("origin")
+    allowed = {request.headers.get("host"), *getattr(request.app.state, "origins", ())}
+    if origin and urlsplit(origin).netloc not in allowed:
+        raise HTTPException(403, "a page of another site; name it in MONAI_LABEL_CORS_ORIGINS")
+
+
+async def explain(request: Request, error: Exception) -> JSONResponse:
+    """An error a client can do something about, as JSON with a fitting status."""
+    if isinstance(error, ImageNotFoundException | LabelNotFoundException):
+        return JSONResponse({"detail": error.msg}, 404)
+    if isinstance(error, MONAILabelException):
+        return JSONResponse({"detail": error.msg}, 400)
+    if isinstance(error, requests.RequestException):
+        logger.warning("The archive does not answer (%s)", type(error).__name__)
+        return JSONResponse({"detail": "the DICOMweb archive does not answer, or not as it should"}, 502)
+    return JSONResponse({"detail": str(error)}, 422)
+
+
+EXPLAINED = (MONAILabelException, MedsslError, requests.RequestException)

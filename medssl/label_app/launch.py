@@ -1,0 +1,203 @@
+"""Starts the label server: checks what it is given, sets MONAI Label up for this machine alone, serves until Ctrl-C."""
+
+import importlib.util
+import ipaddress
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medssl.data.datasets import dataset_facts
+from medssl.engine.run_folder import read_facts
+from medssl.errors import ConfigError, DataError, MedsslError
+from medssl.files import FolderLock
+from medssl.label_app import shim
+from medssl.label_app.model import bundle_root
+from medssl.label_app.workspace import EXTENSIONS, Workspace, default_workspace, is_address
+from medssl.review.strategies import check_strategy
+
+_EXTRA = "Install it with pip install 'medssl[label]'."
+
+
+@dataclass(frozen=True)
+class LabelServer:
+    """A label server that can be started. studies: a folder of scans, or the address of a DICOMweb archive.
+
+    bundle: a trained bundle or the folder of a run; by default the run that was finished last below `runs`. samples:
+    Monte Carlo samples, as trained by default. strategy: the one that viewers propose first. modality: of the series
+    that an archive is asked for, by default what the model was trained on. workspace: where models, logs and, of an
+    archive, scans are kept.
+    """
+
+    studies: str
+    bundle: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    samples: int | None = None
+    strategy: str = "uncertain"
+    modality: str | None = None
+    workspace: Path | None = None
+    seed: int = 0
+
+    def serve(self) -> None:
+        """Serve until the process is told to end. Raises ConfigError, DataError and CheckpointError before."""
+        environment = self.environment()
+        workspace = Workspace(Path(environment["MONAI_LABEL_APP_DIR"]))
+        with FolderLock(workspace.root):
+            workspace.prepare()
+            os.environ.update(environment)
+            tempfile.tempdir = str(workspace.temporary)  # what is sent here is nobody else's to read
+            _alias_pydicom_module()
+            import uvicorn  # noqa: PLC0415  (an extra, and the settings must stand before it)
+
+            from medssl.label_app.server import build  # noqa: PLC0415
+
+            hosts = ["*"] if _auth_is_on() else ["127.0.0.1", "localhost", self.host]
+            print(f"http://{self.host}:{self.port} serves {self.studies} (Ctrl-C ends it)", flush=True)
+            uvicorn.run(
+                build(hosts),
+                host=self.host,
+                port=self.port,
+                log_config=_logging(workspace.log),
+                access_log=False,  # addresses hold the ids of studies
+            )
+
+    def environment(self) -> dict[str, str]:
+        """The settings of MONAI Label and of the processes it starts."""
+        require_extra()
+        self._check_host()
+        check_strategy(self.strategy)
+        bundle = bundle_root(self.bundle or newest_run()).resolve()
+        studies = self._checked_studies()
+        workspace = (self.workspace or default_workspace(self.studies)).resolve()
+        conf = {"bundle": str(bundle), "strategy": self.strategy, "seed": str(self.seed)}
+        if self.samples is not None:
+            conf["samples"] = str(self.samples)
+        programs = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        modules = [str(Path(shim.__file__).parent), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            "PATH": os.pathsep.join(part for part in programs if part),
+            "PYTHONPATH": os.pathsep.join(part for part in modules if part),
+            "MONAI_LABEL_APP_DIR": str(workspace),
+            "MONAI_LABEL_STUDIES": studies,
+            "MONAI_LABEL_APP_CONF": json.dumps(conf),
+            "MONAI_LABEL_SERVER_PORT": str(self.port),
+            "MONAI_LABEL_AUTH_ENABLE": str(_auth_is_on()).lower(),
+            "MONAI_LABEL_AUTO_UPDATE_SCORING": "false",
+            "MONAI_LABEL_DATASTORE": "",
+            "MONAI_LABEL_SESSION_PATH": str(Workspace(workspace).sessions),
+        }
+        return environment | (self._archive_settings(bundle) if is_address(studies) else {})
+
+    def _check_host(self) -> None:
+        try:
+            is_private = self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            is_private = False
+        if not is_private and not _auth_is_on():
+            raise ConfigError(
+                f"--host {self.host}: others could read and change the studies. Keep 127.0.0.1, or switch on MONAI "
+                "Label's sign-on (MONAI_LABEL_AUTH_ENABLE=true and MONAI_LABEL_AUTH_REALM_URI)."
+            )
+        with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((self.host, self.port))
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise ConfigError(
+                    f"--port {self.port}: {reason}. End the other server, or give another port."
+                ) from error
+
+    def _checked_studies(self) -> str:
+        if is_address(self.studies):
+            return self.studies.rstrip("/")
+        folder = Path(self.studies)
+        if not folder.is_dir():
+            raise DataError(f"{folder}: no such folder. Give a folder of scans, or the address of a DICOMweb archive.")
+        images = folder / "images" if (folder / "images").is_dir() else folder
+        if not any(file for pattern in EXTENSIONS for file in images.glob(pattern)):
+            kinds = ", ".join(pattern.removeprefix("*") for pattern in EXTENSIONS)
+            raise DataError(
+                f"{images}: no scans found, expected {kinds}. DICOM series are served from an archive such as Orthanc: "
+                "give the address of its DICOMweb service."
+            )
+        return str(folder.resolve())
+
+    def _archive_settings(self, bundle: Path) -> dict[str, str]:
+        if shutil.which("itkimage2segimage", path=str(Path(sys.executable).parent)) is None:
+            raise ConfigError(f"itkimage2segimage (dcmqi) is missing: no DICOM SEG can be written. {_EXTRA}")
+        modality = self.modality or _modality_of(bundle)
+        if modality is None:
+            raise ConfigError(f"{bundle}: does not say which scans it is for. Give --search-filter CT or MR.")
+        return {
+            "MONAI_LABEL_DICOMWEB_SEARCH_FILTER": json.dumps({"Modality": modality}),
+            "MONAI_LABEL_DICOMWEB_CACHE_EXPIRY": "1",
+            "MONAI_LABEL_DICOMWEB_CONVERT_TO_NIFTI": "true",
+        }
+
+
+def require_extra() -> None:
+    """ConfigError unless MONAI Label is installed."""
+    if importlib.util.find_spec("monailabel") is None:
+        raise ConfigError(f"MONAI Label is not installed. {_EXTRA}")
+
+
+def newest_run(runs: Path = Path("runs")) -> Path:
+    """The run below `runs` with a trained bundle of 3-D scans that was finished last; ConfigError if there is none."""
+    found = []
+    for weights in runs.glob("**/bundle/models/model.pt"):
+        run = weights.parents[2]
+        try:
+            facts = read_facts(run)
+        except (MedsslError, ValueError):
+            continue
+        if facts.get("status") == "finished" and facts.get("task", "segmentation") == "segmentation":
+            found.append((str(facts.get("finished", "")), run))
+    if not found:
+        raise ConfigError(
+            f"no finished run in {runs}: give a trained model with --bundle, or make one with `make demo`."
+        )
+    return max(found)[1]
+
+
+def _modality_of(bundle: Path) -> str | None:
+    facts = json.loads((bundle / "configs" / "inference.json").read_text()).get("data_facts", {})
+    modality = dataset_facts(str(facts.get("name", "folder"))).modality
+    return modality if modality != "any" else None
+
+
+def _auth_is_on() -> bool:
+    return os.environ.get("MONAI_LABEL_AUTH_ENABLE", "").lower() in ("1", "true", "yes", "on")
+
+
+def _alias_pydicom_module() -> None:
+    from medssl.label_app.shim import sitecustomize  # noqa: F401, PLC0415  (as in the processes below this one)
+
+
+def _logging(file: Path) -> dict[str, Any]:
+    """Our own lines and MONAI Label's warnings, on the terminal and in `file`; its other lines quote what is sent."""
+    handlers = {
+        "terminal": {"class": "logging.StreamHandler", "formatter": "line"},
+        "file": {
+            "class": "logging.handlers.RotatingFileHandler",
+            "formatter": "line",
+            "filename": str(file),
+            "maxBytes": 5_000_000,
+            "backupCount": 3,
+        },
+    }
+    quiet = {"level": "WARNING"}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+        "handlers": handlers,
+        "root": {"level": "INFO", "handlers": list(handlers)},
+        "loggers": dict.fromkeys(("monailabel", "timeloop", "schedule", "urllib3"), quiet),
+    }

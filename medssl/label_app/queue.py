@@ -1,0 +1,87 @@
+"""Which study comes next, and the thread that gets the studies scored meanwhile."""
+
+import logging
+import threading
+from typing import Any
+
+from medssl.errors import MedsslError
+from medssl.label_app.studies import Studies
+from medssl.review.strategies import order
+
+UNSCORED_EVERY = 4
+LOOK_AGAIN_S = 5.0
+logger = logging.getLogger(__name__)
+
+
+def next_study(studies: Studies, strategy: str, seed: int = 0, structure: str | None = None) -> dict[str, Any] | None:
+    """The study without a reviewed label that needs a human most: its `id`, `score` and more; None if none is left.
+
+    A study that is not scored yet cannot be compared with the others: every fourth one offered (by the number of
+    labels submitted) is of those, drawn by the seed, so that none waits for ever. What cannot be predicted comes last,
+    with the reason. The answer follows from what is stored: it is the same after a restart, and until the study's label
+    is submitted.
+    """
+    datastore = studies.datastore
+    waiting = datastore.get_unlabeled_images()
+    records = {name: record for name in waiting if (record := studies.record(name)) is not None}
+    failures = {name: reason for name in waiting if (reason := studies.failure(name)) is not None}
+    unscored = [name for name in waiting if name not in records and name not in failures]
+    drawn = order([{"id": name} for name in unscored], "random", seed)
+    if strategy == "random":
+        ranked = order([{"id": name} for name in (*records, *unscored)], "random", seed)
+    else:
+        ranked = order(list(records.values()), strategy, seed, structure)
+        turn_of_unscored = (len(datastore.get_labeled_images()) + 1) % UNSCORED_EVERY == 0
+        ranked = [*drawn, *ranked] if turn_of_unscored else [*ranked, *drawn]
+    ranked += sorted(failures)
+    if not ranked:
+        return None
+    chosen = ranked[0]
+    found: dict[str, Any] = {"id": chosen, "waiting": len(ranked), "unscored": len(unscored)}
+    if chosen in records:
+        found["score"] = records[chosen]["score"]
+    if chosen in failures:
+        found["failure"] = failures[chosen]
+    return found
+
+
+class BackgroundScoring(threading.Thread):
+    """Predicts the studies that wait for a review and that the present model has not seen, one after another.
+
+    New studies and new models are noticed within seconds. While a viewer waits for a prediction (`busy`), no new one
+    is begun.
+    """
+
+    def __init__(self, studies: Studies, busy: threading.Event) -> None:
+        super().__init__(name="scoring", daemon=True)
+        self.studies, self.busy, self._ended = studies, busy, threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                study = None if self.busy.is_set() else next_unscored(self.studies)
+                if study is not None:
+                    self.studies.result(study)
+            except MedsslError as error:
+                logger.warning("A study cannot be scored: %s", error)
+            except Exception:  # the archive may be away, the disk full: the thread outlives it
+                logger.exception("Scoring stopped for a moment")
+                study = None
+            if study is None:
+                self._ended.wait(0.1 if self.busy.is_set() else LOOK_AGAIN_S)
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End after the study that is being predicted; wait at most `timeout_s` for it."""
+        self._ended.set()
+        self.join(timeout_s)
+
+
+def next_unscored(studies: Studies) -> str | None:
+    """A study that the present model has neither predicted nor failed on; None if there is none."""
+    studies.datastore.refresh()
+    waiting = studies.datastore.get_unlabeled_images()
+    return next((name for name in sorted(waiting) if not _is_scored(studies, name)), None)
+
+
+def _is_scored(studies: Studies, name: str) -> bool:
+    return studies.record(name) is not None or studies.failure(name) is not None

@@ -1,0 +1,60 @@
+"""A label as a viewer submits it, made into one that can be trained on: the scan's grid, the model's classes."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medssl.data.geometry import Header, Volume, grid_mismatches
+from medssl.data.volumes import read_volume
+from medssl.errors import DataError
+
+
+def submitted_label(
+    label: Volume, scan: Header, structures: Mapping[int, str], names: Mapping[int, str], case: str
+) -> Volume:
+    """The label with the model's class at every voxel, uint8.
+
+    structures: the model's class -> name. names: what the label's own ids are called, where the viewer tells; ids
+    without a name are classes. Raises DataError for another grid than the scan's, for values that are no integers and
+    for structures the model does not have.
+    """
+    mismatch = next(iter(grid_mismatches(scan, label)), None)
+    if mismatch is not None:
+        raise DataError(f"label of {case}: {mismatch.message}")
+    values = np.unique(label.array)
+    if not np.isfinite(values).all() or (values != np.rint(values)).any():
+        raise DataError(f"label of {case}: values that are no integers, expected classes. Save it as a label map.")
+    classes = np.zeros(label.shape, dtype=np.uint8)
+    for value in values[values != 0]:
+        classes[label.array == value] = _class_of(int(value), structures, names, case)
+    return Volume(classes, scan.affine)
+
+
+def read_submitted(
+    file: str | Path, scan: Header, structures: Mapping[int, str], label_info: Sequence[Mapping[str, Any]], case: str
+) -> Volume:
+    """The label in `file` as submitted_label gives it.
+
+    label_info: as 3D Slicer and OHIF send it, a name and perhaps an id (`idx`) for every segment, in their order.
+    """
+    names = {
+        int(entry.get("idx", place)): str(entry["name"])
+        for place, entry in enumerate(label_info, start=1)
+        if entry.get("name")
+    }
+    return submitted_label(read_volume(file), scan, structures, names, case)
+
+
+def _class_of(value: int, structures: Mapping[int, str], names: Mapping[int, str], case: str) -> int:
+    known = ", ".join(f"{number} {name}" for number, name in structures.items())
+    if value in names:
+        wanted = names[value].strip().casefold()
+        for number, name in structures.items():
+            if name.casefold() == wanted:
+                return number
+        raise DataError(f"label of {case}: segment '{names[value]}', the model has {known}. Remove or rename it.")
+    if value not in structures:
+        raise DataError(f"label of {case}: id {value}, the model has {known}. Remove that segment.")
+    return value
