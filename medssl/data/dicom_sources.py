@@ -3,7 +3,8 @@
 A file made here carries the patient's data of the series, as an archive needs it; no text made here does.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,9 @@ def require_referable(series_dir: str | Path) -> None:
     if path.exists() and not (path.is_dir() or is_dicom_file(path)):
         way_out = "Give the series, or ask for .nii.gz alone."
         raise volume_error("no-dicom", path, "no DICOM series", "a folder of DICOM slices to refer to", way_out)
-    with disable_value_validation():
-        _source_images(read_dicom_stack(path))
+    stack = read_dicom_stack(path)
+    with _refused_by_name(path):
+        _source_images(stack)
 
 
 def target_and_stack(path: str | Path, series_dir: str | Path) -> tuple[Path, DicomStack]:
@@ -75,17 +77,12 @@ def write_derived(
 
     Raises DataError, naming the series, where it lacks what is referred to or highdicom refuses it.
     """
-    try:
-        with disable_value_validation():  # which would quote odd values in the log
-            sources, personal = _source_images(stack)
-            dataset = make(sources)
-            dataset.update(personal)
-            dataset.SpecificCharacterSet = "ISO_IR 192"  # UTF-8: the names of structures are anyone's
-            write_atomically(path, dataset.save_as)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # from None: the text may quote the values of elements
-        found = f"highdicom refuses the series ({type(error).__name__})"
-        raise volume_error("bad-series", series_dir, found, "valid DICOM", _EXPORT) from None
+    with _refused_by_name(series_dir):
+        sources, personal = _source_images(stack)
+        dataset = make(sources)
+        dataset.update(personal)
+        dataset.SpecificCharacterSet = "ISO_IR 192"  # UTF-8: the names of structures are anyone's
+        write_atomically(path, dataset.save_as)
 
 
 def new_series(number: int, description: str) -> dict[str, Any]:
@@ -101,6 +98,18 @@ def new_series(number: int, description: str) -> dict[str, Any]:
         "software_versions": __version__,
         "device_serial_number": "none",
     }
+
+
+@contextmanager
+def _refused_by_name(series_dir: str | Path) -> Iterator[None]:
+    """No value of an element reaches a log line or an error: what pydicom or highdicom raises becomes a DataError."""
+    try:
+        with disable_value_validation():  # which would quote odd values in the log
+            yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # from None: the text may quote the values of elements
+        found = f"highdicom refuses the series ({type(error).__name__})"
+        raise volume_error("bad-series", series_dir, found, "valid DICOM", _EXPORT) from None
 
 
 def _source_images(stack: DicomStack) -> tuple[list[pydicom.Dataset], pydicom.Dataset]:

@@ -17,6 +17,7 @@ import numpy as np
 import SimpleITK as sitk  # noqa: N813
 
 from medssl.data.dicom import is_dicom_file, read_dicom_stack
+from medssl.data.dicom_map import open_parametric_map, parametric_map_in
 from medssl.data.dicom_seg import open_segmentation, segmentation_in
 from medssl.data.findings import volume_error
 from medssl.data.geometry import LPS_TO_RAS, Header
@@ -152,6 +153,13 @@ def open_hdf5(path: Path, key: str) -> Iterator[Opened]:
 
 @contextmanager
 def open_dicom(path: Path, _: str) -> Iterator[Opened]:
-    segmentation = segmentation_in(path)
-    found = read_dicom_stack(path) if segmentation is None else open_segmentation(segmentation)
-    yield found.header, found.voxels
+    segmentation, numbers = segmentation_in(path), parametric_map_in(path)
+    if segmentation is not None:
+        labels = open_segmentation(segmentation)
+        yield labels.header, labels.voxels
+    elif numbers is not None:
+        values = open_parametric_map(numbers)
+        yield values.header, values.voxels
+    else:
+        stack = read_dicom_stack(path)
+        yield stack.header, stack.voxels
