@@ -1,0 +1,71 @@
+"""How long a review takes, and which cases fit into the time there is."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from medssl.errors import ConfigError
+from medssl.uncertainty.ranking import surroundings
+
+_NUMBER = r"\d+(?:\.\d+)?"
+_BUDGET = re.compile(rf"(?:({_NUMBER})h(?:(\d+)$)?)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """A reader opens a case and then looks at every slice that needs it: seconds for each.
+
+    A slice needs looking at if a voxel in the surroundings of a structure has an entropy above `uncertain_bits`.
+    """
+
+    open_seconds: float = 30.0
+    slice_seconds: float = 5.0
+    uncertain_bits: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (math.isfinite(value) and value >= 0):
+                raise ConfigError(f"{name} {value}: expected a number of at least 0.")
+
+    def seconds(self, slices: int) -> float:
+        """Estimated time for a case of which `slices` slices need looking at."""
+        return self.open_seconds + self.slice_seconds * slices
+
+    def slices_to_check(
+        self, segmentation: np.ndarray, entropy: np.ndarray, spacing_mm: tuple[float, ...], axis: int
+    ) -> int:
+        """Number of slices across `axis` that need looking at; where nothing was found, all voxels count."""
+        near = surroundings(segmentation > 0, spacing_mm)
+        uncertain = entropy > self.uncertain_bits
+        counted = near & uncertain if near.any() else uncertain
+        return int(counted.any(axis=tuple(other for other in range(counted.ndim) if other != axis)).sum())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether a case is within the budget, and the seconds that were left of it when it was its turn."""
+
+    chosen: bool
+    left_seconds: float
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of a time like 30min, 1h30, 1.5h or 90s; ConfigError for anything else and for no time at all."""
+    found = _BUDGET.fullmatch(text.strip().lower().replace(" ", ""))
+    parts = [float(part or 0) for part in found.groups()] if found else []
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 60, 1), strict=True)) if parts else 0.0
+    if not seconds:
+        raise ConfigError(f"budget '{text}': expected a time above 0 with its unit, e.g. 30min, 1h30 or 90s.")
+    return seconds
+
+
+def choose(seconds: Sequence[float], budget_seconds: float) -> list[Choice]:
+    """For cases in the order of need, which of them fit: one that is too long for what is left is passed over."""
+    left, choices = budget_seconds, []
+    for needed in seconds:
+        choices.append(Choice(needed <= left, left))
+        left -= needed if needed <= left else 0.0
+    return choices
