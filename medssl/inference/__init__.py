@@ -1,6 +1,7 @@
 """Inference: from a trained network and a scan to probabilities and uncertainty on the scan's own grid."""
 
 from medssl.inference.batch import PredictionEngine
+from medssl.inference.dicom_outputs import write_dicom
 from medssl.inference.evaluation import Evaluation, evaluation_folder
 from medssl.inference.export import export_bundle, require_bundle
 from medssl.inference.mc_dropout import MCDropoutInferer
@@ -17,5 +18,6 @@ __all__ = [
     "export_bundle",
     "load_predictor",
     "require_bundle",
+    "write_dicom",
     "write_reconstructions",
 ]

@@ -9,11 +9,13 @@ from typing import Any
 from ignite.engine import Engine
 from monai.engines import Evaluator
 
+from medssl.data.dicom_sources import import_highdicom, require_referable
 from medssl.data.validate import check_case
-from medssl.data.volumes import content_digest
+from medssl.data.volumes import content_digest, split_address
 from medssl.errors import ConfigError, DataError, MedsslError, error_behind
 from medssl.files import FolderLock, write_text_atomically
-from medssl.inference.outputs import describe, read_record, write_maps, write_record
+from medssl.inference.dicom_outputs import dicom_paths, write_dicom
+from medssl.inference.outputs import describe, discard, map_paths, read_record, write_maps, write_record
 from medssl.inference.predictor import Predictor
 
 logger = logging.getLogger(__name__)
@@ -24,7 +26,8 @@ class PredictionEngine(Evaluator):
 
     A case that fails is recorded in failures.json and the rest goes on. Cases whose record was made from the same scan
     by the same weights and settings are skipped. shard "i/n" (from 1) takes every n-th case, so that n runs into one
-    folder give the bytes of one run.
+    folder give the bytes of one run. with_dicom: scans must be DICOM series, and `<id>_seg`, `_entropy` and `_bands`
+    .dcm that refer to them are written too; their voxels are the same in every run, their UIDs are new.
     """
 
     def __init__(
@@ -34,14 +37,18 @@ class PredictionEngine(Evaluator):
         output_dir: str | Path,
         shard: str = "1/1",
         with_probabilities: bool = True,
+        with_dicom: bool = False,
     ) -> None:
         self.index, self.of = parse_shard(shard)
-        if any(Path(case["image"]).parent.resolve() == Path(output_dir).resolve() for case in cases):
+        if with_dicom:
+            import_highdicom()  # to be told of its lack before the first scan
+        scans = [split_address(case["image"])[0].resolve() for case in cases]
+        if any(Path(output_dir).resolve() in (scan, scan.parent) for scan in scans):
             raise ConfigError(f"{output_dir}: holds the scans. Write the predictions into another folder.")
         chosen = sorted(cases, key=lambda case: case["id"])[self.index - 1 :: self.of]
         super().__init__(device=predictor.device, val_data_loader=chosen, decollate=False)
         self.predictor, self.cases, self.output_dir = predictor, chosen, Path(output_dir)
-        self.with_probabilities = with_probabilities
+        self.with_probabilities, self.with_dicom = with_probabilities, with_dicom
         self.failures: dict[str, str] = {}
         self.finished: list[str] = []
         self.skipped: list[str] = []
@@ -61,11 +68,12 @@ class PredictionEngine(Evaluator):
         case_id = batchdata["id"]
         try:
             made_by = {**self._settings, "scan": content_digest(batchdata["image"])}
-            known = read_record(self.output_dir, case_id, self.with_probabilities)
-            if known is not None and known.get("made_by") == made_by:
+            known = read_record(self.output_dir, case_id) or {}
+            current = known.get("made_by") == made_by
+            if current and all(path.is_file() for path in self._outputs(case_id)):
                 self.skipped.append(case_id)
                 return known
-            record = self._predict(batchdata, made_by)
+            record = self._predict(batchdata, made_by, others_stay=current)
         except (MedsslError, RuntimeError, OSError, ValueError) as error:
             self.failures[case_id] = str(error_behind(error) or error)
             logger.warning("%s failed: %s", case_id, self.failures[case_id])
@@ -80,15 +88,27 @@ class PredictionEngine(Evaluator):
             listed = "\n".join(f"{case}: {reason}" for case, reason in self.failures.items())
             raise MedsslError(f"{len(self.failures)} of {len(self.cases)} cases failed:\n{listed}")
 
-    def _predict(self, case: dict[str, Any], made_by: dict[str, Any]) -> dict[str, Any]:
+    def _predict(self, case: dict[str, Any], made_by: dict[str, Any], others_stay: bool) -> dict[str, Any]:
+        """The record of the case, written with its outputs; those not asked for stay if they are of this prediction."""
+        series = split_address(case["image"])[0]
+        if self.with_dicom:
+            require_referable(series)
         errors = [f for f in check_case(_image_only(case)) if f.severity == "error"]
         if errors:
             raise DataError(" ".join(f"{finding.file}: {finding.message}" for finding in errors))
         prediction = self.predictor(case)
+        if not others_stay:
+            discard(self.output_dir, case["id"])
+        if self.with_dicom:
+            write_dicom(prediction, series, self.output_dir, self.predictor.structures)
         write_maps(prediction, self.output_dir, self.with_probabilities)
         record = {**describe(prediction, self.predictor.structures), "made_by": made_by}
         write_record(self.output_dir, case["id"], record)
         return record
+
+    def _outputs(self, case_id: str) -> list[Path]:
+        maps = map_paths(self.output_dir, case_id, self.with_probabilities)
+        return maps + (dicom_paths(self.output_dir, case_id) if self.with_dicom else [])
 
 
 def parse_shard(shard: str) -> tuple[int, int]:

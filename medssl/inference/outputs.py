@@ -8,21 +8,28 @@ import numpy as np
 
 from medssl.data.volumes import write_nifti
 from medssl.files import write_text_atomically
+from medssl.inference.dicom_outputs import dicom_paths
 from medssl.inference.predictor import Prediction
 from medssl.uncertainty.ranking import slice_needs, structure_scores
 
 UNCERTAIN_SLICES = 5
+MAP_NAMES = ("seg", "entropy", "prob")
+
+
+def map_paths(folder: Path, case_id: str, with_probabilities: bool = True) -> list[Path]:
+    """Where write_maps puts a case's maps."""
+    names = MAP_NAMES if with_probabilities else MAP_NAMES[:2]
+    return [folder / f"{case_id}_{name}.nii.gz" for name in names]
 
 
 def write_maps(prediction: Prediction, folder: Path, with_probabilities: bool = True) -> None:
     """Write `<id>_seg`, `<id>_entropy` (bits) and, if asked for, `<id>_prob` (foreground classes) as .nii.gz."""
-    stem = folder / prediction.case_id
-    maps = {"seg": (prediction.segmentation, np.uint8), "entropy": (prediction.entropy, np.float32)}
+    maps: list[tuple[np.ndarray, type]] = [(prediction.segmentation, np.uint8), (prediction.entropy, np.float32)]
     if with_probabilities:
         foreground = prediction.probs[1:]
-        maps["prob"] = (foreground[0] if len(foreground) == 1 else np.moveaxis(foreground, 0, -1), np.float32)
-    for name, (array, dtype) in maps.items():
-        write_nifti(stem.with_name(f"{stem.name}_{name}.nii.gz"), array, prediction.affine, dtype)
+        maps.append((foreground[0] if len(foreground) == 1 else np.moveaxis(foreground, 0, -1), np.float32))
+    for path, (array, dtype) in zip(map_paths(folder, prediction.case_id, with_probabilities), maps, strict=True):
+        write_nifti(path, array, prediction.affine, dtype)
 
 
 def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, Any]:
@@ -59,9 +66,13 @@ def write_record(folder: Path, case_id: str, record: dict[str, Any]) -> None:
     write_text_atomically(folder / f"{case_id}.json", json.dumps(record, indent=1, sort_keys=True))
 
 
-def read_record(folder: Path, case_id: str, with_probabilities: bool = True) -> dict[str, Any] | None:
-    """The record of a finished case, None if it or one of the maps is missing."""
+def read_record(folder: Path, case_id: str) -> dict[str, Any] | None:
+    """The record of a finished case, None if there is none."""
     path = folder / f"{case_id}.json"
-    names = ("seg", "entropy", "prob") if with_probabilities else ("seg", "entropy")
-    whole = path.is_file() and all((folder / f"{case_id}_{name}.nii.gz").is_file() for name in names)
-    return json.loads(path.read_text()) if whole else None
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def discard(folder: Path, case_id: str) -> None:
+    """Remove the record and all outputs of an earlier prediction: none of them may stand beside those of another."""
+    for path in (folder / f"{case_id}.json", *map_paths(folder, case_id), *dicom_paths(folder, case_id)):
+        path.unlink(missing_ok=True)

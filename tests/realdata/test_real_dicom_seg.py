@@ -6,7 +6,6 @@ import nibabel as nib
 import numpy as np
 import pydicom
 import pytest
-from pydicom.uid import generate_uid
 
 from medssl.data.dicom import read_dicom_stack
 from medssl.data.dicom_seg import read_segmentation, write_segmentation
@@ -18,20 +17,6 @@ pytestmark = pytest.mark.realdata
 highdicom = pytest.importorskip("highdicom")
 
 STRUCTURES = {1: "head", 2: "body", 5: "tail"}
-
-
-@pytest.fixture
-def series(folder, tmp_path):
-    """The series of the folder; where an anonymiser has emptied the UIDs of study and series, a copy that has some."""
-    study, uid = generate_uid(), generate_uid()
-    if pydicom.dcmread(next(folder.iterdir()), stop_before_pixels=True).get("StudyInstanceUID"):
-        return folder
-    (tmp_path / "series").mkdir()
-    for file in folder.iterdir():
-        dataset = pydicom.dcmread(file)
-        dataset.StudyInstanceUID, dataset.SeriesInstanceUID = study, uid
-        dataset.save_as(tmp_path / "series" / file.name)
-    return tmp_path / "series"
 
 
 def blobs(header: Header) -> Volume:
