@@ -1,5 +1,6 @@
 """The app that MONAI Label loads: medssl's model, queue and training behind MONAI Label's endpoints."""
 
+import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,21 @@ from monailabel.datastore.dicom import DICOMwebClientX
 from monailabel.interfaces.app import MONAILabelApp
 from monailabel.interfaces.exception import MONAILabelError, MONAILabelException
 
+from medssl.errors import ConfigError
 from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
 from medssl.label_app.names import checked_name
 from medssl.label_app.queue import BackgroundScoring
+from medssl.label_app.recipe import find_recipe
 from medssl.label_app.studies import Studies
 from medssl.label_app.tasks import BandsOf, QueueStrategy, StudyInference, UncertaintyScoring, segmentation_of
+from medssl.label_app.training import ReviewTraining
 from medssl.label_app.workspace import Workspace, is_address
 from medssl.review.strategies import STRATEGIES
 from medssl.uncertainty.ranking import BANDS
+
+logger = logging.getLogger(__name__)
 
 
 class ReviewApp(MONAILabelApp):
@@ -33,7 +39,7 @@ class ReviewApp(MONAILabelApp):
         samples = conf.get("samples")
         self.model = ServedModel(self.workspace, Path(conf["bundle"]), int(samples) if samples else None)
         self.structures = self.model.structures
-        self.busy = threading.Event()
+        self.busy, self._seed = threading.Event(), int(conf.get("seed", 0))
         self._scoring: BackgroundScoring | None = None
         super().__init__(
             app_dir,
@@ -70,10 +76,17 @@ class ReviewApp(MONAILabelApp):
             f"{self.model.name}_uncertainty": StudyInference(self.results, BANDS, texts[1], bands, uploads, self.busy),
         }
 
+    def init_trainers(self) -> dict[str, ReviewTraining]:
+        try:
+            return {self.model.name: ReviewTraining(self.model, find_recipe(self.model.given), self._seed)}
+        except ConfigError as error:
+            logger.warning("The model is served, but cannot be trained on. %s", error)
+            return {}
+
     def init_strategies(self) -> dict[str, QueueStrategy]:
         first = self.conf.get("strategy", "uncertain")
         names = sorted(STRATEGIES, key=lambda name: name != first)  # viewers propose the first one
-        return {name: QueueStrategy(self.results, name, int(self.conf.get("seed", 0))) for name in names}
+        return {name: QueueStrategy(self.results, name, self._seed) for name in names}
 
     def init_scoring_methods(self) -> dict[str, UncertaintyScoring]:
         return {"uncertainty": UncertaintyScoring(self.results)}
@@ -89,6 +102,17 @@ class ReviewApp(MONAILabelApp):
             if tag != "original":  # which every prediction of a study is stored under in any case
                 self.datastore().save_label(request["image"], file, tag, {"model": request["model"]})
         return {"label": file, "tag": "original", "file": file, "params": record}
+
+    def next_sample(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The study to review next, with the path of its scan if that can be read; {} if all are reviewed."""
+        strategy = self._strategies.get(request.get("strategy"))
+        if strategy is None:
+            known = ", ".join(self._strategies)
+            raise MONAILabelException(MONAILabelError.INVALID_INPUT, f"There is no such strategy; known: {known}")
+        found = strategy(request, self.datastore()) or {}
+        if found and "failure" not in found:
+            found["path"] = self.datastore().get_image_uri(found["id"])
+        return found
 
     def on_init_complete(self) -> None:
         """Begin to score; called in the server, not in the processes it starts."""

@@ -49,6 +49,10 @@ class StudyDatastore(LocalDatastore):
         if not read_only:
             self._remove_unfinished()
 
+    @property
+    def root(self) -> Path:
+        return Path(self._datastore_path)
+
     @contextlib.contextmanager
     def changing(self) -> Iterator[dict[str, ImageLabelModel]]:
         """The entries of all studies, as they are on disk, for this thread of this process alone; then stored."""
@@ -183,8 +187,7 @@ class StudyDatastore(LocalDatastore):
 
     def _remove_unfinished(self) -> None:
         """Remove what a process that was killed left of the files it was writing."""
-        root = Path(self._datastore_path)
-        for folder in {root, self._image_folder, *(root / "labels").glob("*/")}:
+        for folder in {self.root, self._image_folder, *(self.root / "labels").glob("*/")}:
             for file in folder.glob(".*.part"):
                 file.unlink(missing_ok=True)
 

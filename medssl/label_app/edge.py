@@ -29,6 +29,8 @@ async def check_request(request: Request) -> None:
         _require(is_plain_path(value) if name == "path" else is_name(value), name)
     for name, value in request.query_params.multi_items():
         _require(name not in _NAMES or not value or is_name(value), name)
+        if name == "uncompress" and value.lower() not in ("", "0", "false", "no", "off", "f", "n"):
+            raise HTTPException(400, "uncompress: archives may hold paths that leave the folder; send files")
     kind = request.headers.get("content-type", "")
     if kind.startswith(("multipart/form-data", "application/x-www-form-urlencoded")):
         for name, field in (await request.form()).multi_items():

@@ -89,6 +89,8 @@ def bundle_root(path: Path) -> Path:
     root = path / "bundle" if (path / "bundle" / "configs").is_dir() else path
     if not (root / "configs" / "inference.json").is_file():
         raise ConfigError(f"{path}: no bundle and no finished run. Expected configs/inference.json in it.")
+    if "data_facts" not in json.loads((root / "configs" / "inference.json").read_text()):
+        raise ConfigError(f"{root}: not a model of 3-D scans. Give a bundle such as bundles/gbdl, trained.")
     if not (root / "models" / "model.pt").is_file():
         raise CheckpointError(f"{root / 'models' / 'model.pt'}: no trained weights. Give the folder of a finished run.")
     return root

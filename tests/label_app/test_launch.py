@@ -1,0 +1,136 @@
+"""`medssl label` says what is wrong before it starts, and sets MONAI Label up for this machine alone."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from medssl.cli import app
+from medssl.data.layouts import scans_in
+from medssl.errors import CheckpointError, ConfigError, DataError
+from medssl.label_app.launch import LabelServer, newest_run
+from medssl.label_app.workspace import Workspace, default_workspace
+
+
+@pytest.fixture(autouse=True)
+def without_sign_on(monkeypatch):
+    monkeypatch.delenv("MONAI_LABEL_AUTH_ENABLE", raising=False)
+
+
+@pytest.fixture
+def server(label_bundle, scans_to_review):
+    def made(**options):
+        given = {"studies": str(scans_to_review), "bundle": label_bundle, "port": 0, **options}
+        return LabelServer(**given)
+
+    return made
+
+
+def test_settings_are_safe_and_reach_every_process(server, scans_to_review):
+    found = server(samples=3, strategy="structure").environment()
+    assert found["MONAI_LABEL_AUTO_UPDATE_SCORING"] == "false" and found["MONAI_LABEL_AUTH_ENABLE"] == "false"
+    assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    assert (Path(found["PYTHONPATH"].split(":")[0]) / "sitecustomize.py").is_file()
+    conf = json.loads(found["MONAI_LABEL_APP_CONF"])
+    assert conf["samples"] == "3" and conf["strategy"] == "structure" and Path(conf["bundle"], "models").is_dir()
+    assert found["MONAI_LABEL_APP_DIR"] == str(scans_to_review.resolve() / ".medssl_label")
+
+
+def test_python_processes_below_the_server_know_the_module_pydicom_seg_asks_for(server):
+    environment = {"PYTHONPATH": server().environment()["PYTHONPATH"]}
+    code = "from pydicom._storage_sopclass_uids import SegmentationStorage"
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2", "::", "example.org"])
+def test_other_machines_are_kept_out_unless_there_is_a_sign_on(server, host):
+    with pytest.raises(ConfigError, match="MONAI_LABEL_AUTH_ENABLE"):
+        server(host=host).environment()
+
+
+def test_with_a_sign_on_another_host_is_taken(server, monkeypatch):
+    monkeypatch.setenv("MONAI_LABEL_AUTH_ENABLE", "true")
+    assert server(host="0.0.0.0").environment()["MONAI_LABEL_AUTH_ENABLE"] == "true"
+
+
+def test_missing_folder_empty_folder_and_folder_of_series_are_refused(server, tmp_path):
+    with pytest.raises(DataError, match="no such folder"):
+        server(studies=str(tmp_path / "none")).environment()
+    with pytest.raises(DataError, match="DICOMweb"):
+        server(studies=str(tmp_path)).environment()
+
+
+def test_bundle_without_weights_and_models_of_pictures_are_refused(server, bundle_dir, bundles_dir, tmp_path):
+    with pytest.raises(CheckpointError, match=r"model\.pt"):
+        server(bundle=bundle_dir).environment()
+    with pytest.raises(ConfigError, match="3-D scans"):
+        server(bundle=bundles_dir / "np_match").environment()
+    with pytest.raises(ConfigError, match=r"inference\.json"):
+        server(bundle=tmp_path).environment()
+
+
+def test_unknown_strategy_is_refused(server):
+    with pytest.raises(ConfigError, match="strategy 'best'"):
+        server(strategy="best").environment()
+
+
+def test_port_that_is_taken_is_refused(server):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError, match="--port"):
+            server(port=taken.getsockname()[1]).environment()
+
+
+def test_archive_is_asked_for_the_modality_of_the_model_or_the_one_given(server, monkeypatch):
+    archive = "http://127.0.0.1:8042/dicom-web"
+    found = server(studies=archive).environment()
+    assert found["MONAI_LABEL_DICOMWEB_SEARCH_FILTER"] == '{"Modality": "CT"}'
+    assert found["MONAI_LABEL_STUDIES"] == archive and "runs/label" in found["MONAI_LABEL_APP_DIR"]
+    found = server(studies=archive + "/", modality="MR").environment()
+    assert found["MONAI_LABEL_DICOMWEB_SEARCH_FILTER"] == '{"Modality": "MR"}'
+    monkeypatch.setattr("medssl.label_app.launch._modality_of", lambda bundle: None)
+    with pytest.raises(ConfigError, match="--search-filter"):
+        server(studies=archive).environment()
+
+
+def test_missing_extra_is_named(server, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"medssl\[label\]"):
+        server().environment()
+
+
+def test_newest_finished_run_is_the_default(trained_run, tmp_path):
+    for name, finished, status in (
+        ("old", "2026-01-01", "finished"),
+        ("new", "2026-02-01", "finished"),
+        ("x", "9", "failed"),
+    ):
+        shutil.copytree(trained_run / "bundle", tmp_path / name / "bundle")
+        facts = json.loads((trained_run / "run.json").read_text())
+        (tmp_path / name / "run.json").write_text(json.dumps({**facts, "finished": finished, "status": status}))
+    assert newest_run(tmp_path) == tmp_path / "new"
+    with pytest.raises(ConfigError, match="make demo"):
+        newest_run(tmp_path / "none")
+
+
+def test_command_line_prints_the_error_alone(label_bundle, tmp_path):
+    result = CliRunner().invoke(app, ["label", "--studies", str(tmp_path / "none"), "--bundle", str(label_bundle)])
+    assert isinstance(result.exception, DataError)
+
+
+def test_workspace_is_private_emptied_of_uploads_and_no_scan(tmp_path):
+    workspace = Workspace(default_workspace(str(tmp_path)))
+    workspace.prepare()
+    (workspace.temporary / "sent.nii.gz").write_bytes(b"x")
+    (workspace.trainings / "0001").mkdir()
+    workspace.prepare()
+    assert not list(workspace.temporary.iterdir()) and (workspace.trainings / "0001").is_dir()
+    assert workspace.temporary.stat().st_mode & 0o077 == 0
+    (tmp_path / "a.nii.gz").write_bytes(b"x")
+    assert [case["id"] for case in scans_in(tmp_path)] == ["a"]
