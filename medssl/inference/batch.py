@@ -42,9 +42,11 @@ class PredictionEngine(Evaluator):
         self.index, self.of = parse_shard(shard)
         if with_dicom:
             import_highdicom()  # to be told of its lack before the first scan
-        scans = [split_address(case["image"])[0].resolve() for case in cases]
-        if any(Path(output_dir).resolve() in (scan, scan.parent) for scan in scans):
-            raise ConfigError(f"{output_dir}: holds the scans. Write the predictions into another folder.")
+        scans, folder = [split_address(case["image"])[0].resolve() for case in cases], Path(output_dir).resolve()
+        if any(folder == scan.parent or folder.is_relative_to(scan) for scan in scans):
+            raise ConfigError(
+                f"{output_dir}: holds the scans, or lies in one. Write the predictions to another folder."
+            )
         chosen = sorted(cases, key=lambda case: case["id"])[self.index - 1 :: self.of]
         super().__init__(device=predictor.device, val_data_loader=chosen, decollate=False)
         self.predictor, self.cases, self.output_dir = predictor, chosen, Path(output_dir)

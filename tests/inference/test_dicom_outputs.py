@@ -159,9 +159,10 @@ def test_lack_of_highdicom_is_told_before_the_first_scan(predictor, studies, tmp
     assert predict(predictor, studies, tmp_path / "out", with_dicom=False).failures == {}
 
 
-def test_predictions_are_not_written_into_a_series(predictor, studies):
+@pytest.mark.parametrize("folder", ["study_0", "study_0/out"])
+def test_predictions_are_not_written_into_a_series(folder, predictor, studies):
     with pytest.raises(ConfigError, match="another folder"):
-        PredictionEngine(predictor, scans_in(studies / "study_0"), studies / "study_0")
+        PredictionEngine(predictor, scans_in(studies / "study_0"), studies / folder)
 
 
 def test_prediction_of_another_series_is_refused(predictor, studies, tmp_path):
