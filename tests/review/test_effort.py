@@ -29,7 +29,7 @@ def test_times_are_read_in_seconds(text, seconds):
     "text", ["", "30", "min", "half an hour", "-30min", "30min1h", "1h30s5", "0min", "1h30x", "1h90.5", "nanh", "1e3s"]
 )
 def test_anything_else_is_refused_with_examples(text):
-    with pytest.raises(ConfigError, match="expected a time above 0 with its unit, e.g. 30min"):
+    with pytest.raises(ConfigError, match=r"expected a time above 0 with its unit, e.g. 30min"):
         parse_budget(text)
 
 
