@@ -1,6 +1,6 @@
 # medssl: two commands for a newcomer, `make demo` and `make test`; both build the environment first.
 PYTHON ?= python3
-EXTRAS ?= dicom,natural,dev
+EXTRAS ?= dicom,natural,label,dev
 DEMO   ?= runs/demo
 
 VENV   := .venv
@@ -8,7 +8,11 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed-$(EXTRAS)
 BUNDLE := bundles/gbdl
 
-.PHONY: setup demo test test-slow bench lint format clean
+# What the tests of `medssl label` need besides Python: a DICOM archive and a browser, by their names in Debian.
+SYSTEM_PACKAGES := orthanc orthanc-dicomweb chromium chromium-driver
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: setup setup-label demo test test-slow bench lint format clean
 
 setup: $(STAMP)
 
@@ -21,6 +25,14 @@ $(STAMP): pyproject.toml constraints.txt
 	then $(PY) -m uv pip install --python $(PY) -c constraints.txt -e ".[$(EXTRAS)]"; \
 	else $(PY) -m pip install --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"; fi
 	touch $@
+
+# Debian starts an installed Orthanc as a service, which listens to others: no test needs it, so it says how to end it.
+setup-label: setup
+	@if dpkg -s $(SYSTEM_PACKAGES) >/dev/null 2>&1; then echo "already installed: $(SYSTEM_PACKAGES)"; \
+	elif ! command -v apt-get >/dev/null; \
+	then echo "no apt-get: install Orthanc with its DICOMweb plugin, Chromium and chromedriver another way"; exit 1; \
+	else $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install --yes --no-install-recommends $(SYSTEM_PACKAGES) \
+	    && echo "to end the archive that Debian has started: $(AS_ROOT) systemctl disable --now orthanc"; fi
 
 demo: setup
 	$(PY) -m monai.bundle run training \

@@ -1,5 +1,6 @@
 """A label server as a reviewer's viewer meets it: its own process, on a free port of this machine, over HTTP."""
 
+import importlib.util
 import os
 import shutil
 import socket
@@ -14,6 +15,9 @@ from typing import Any
 
 import pytest
 import requests
+from label_app.archive_server import STUDIES, TRAINING, ArchiveServer
+from label_app.dicom_studies import write_study
+from label_app.orthanc import require_orthanc, running_orthanc
 
 START_TIMEOUT_S = 540.0  # importing MONAI Label takes half a minute of processor time
 
@@ -95,12 +99,15 @@ def _answers(server: Server) -> bool:
 @pytest.fixture(scope="session")
 def label_bundle(trained_run: Path) -> Path:
     """The folder of a tiny trained run; tests that need MONAI Label are skipped where it is missing."""
-    pytest.importorskip("highdicom", reason="needs pip install 'medssl[label]'")
-    import importlib.util
-
-    if importlib.util.find_spec("monailabel") is None:
-        pytest.skip("needs MONAI Label: pip install 'medssl[label]'")
+    require_monailabel()
     return trained_run
+
+
+def require_monailabel() -> None:
+    """Skips the test where MONAI Label is missing."""
+    for name in ("highdicom", "monailabel"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip("needs MONAI Label: pip install 'medssl[label]'")
 
 
 @pytest.fixture(scope="session")
@@ -124,3 +131,22 @@ def label_server(
     with running_server(studies, label_bundle, folder / "server.log", samples=2) as server:
         server.studies = studies
         yield server
+
+
+@pytest.fixture(scope="package")
+def archive_server(train_smoke, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArchiveServer]:
+    """Orthanc with three studies, and a server on them that knows kidneys; skipped where there is no Orthanc."""
+    require_orthanc()
+    require_monailabel()
+    folder = tmp_path_factory.mktemp("archive")
+    run = train_smoke(folder / "run", **TRAINING)
+    studies = [write_study(folder / "studies", index, plane) for index, plane in STUDIES.items()]
+    with running_orthanc(folder / "orthanc") as orthanc:
+        for study in studies:
+            orthanc.store(study.folder)
+        options = {"samples": 5, "search_filter": "CT", "workspace": folder / "workspace"}
+        with running_server(orthanc.dicomweb_url, run, folder / "server.log", **options) as server:
+            model = next(iter(server.get("/info/").json()["models"]))
+            yield ArchiveServer(
+                server, orthanc, {study.series_uid: study for study in studies}, model, folder / "workspace"
+            )

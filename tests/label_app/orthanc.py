@@ -17,9 +17,11 @@ PROGRAM = shutil.which("Orthanc", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/
 PLUGIN = Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
 START_SECONDS = 30
 
-needs_orthanc = pytest.mark.skipif(
-    PROGRAM is None or not PLUGIN.is_file(), reason="no Orthanc with DICOMweb here; `make setup-label` installs it"
-)
+
+def require_orthanc() -> None:
+    """Skips the test where Orthanc or its plugin is missing."""
+    if PROGRAM is None or not PLUGIN.is_file():
+        pytest.skip("no Orthanc with DICOMweb here; `make setup-label` installs it")
 
 
 @dataclass(frozen=True)

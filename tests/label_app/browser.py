@@ -1,0 +1,143 @@
+"""OHIF, as MONAI Label serves it, in Debian's headless Chromium: what a radiologist clicks, and what is then seen."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+WAIT_SECONDS = 120
+
+_VOXELS = "return [volume.dimensions, Array.from(volume.voxelManager.getCompleteScalarDataArray())]"
+_SCAN = "const volume = cornerstone.cache.getVolumes()[0];"
+_LABELS = "const volume = services.segmentationService.getLabelmapVolume('1');"
+# a scan is drawn in grey; the canvas is without the texts that lie above it
+_COLOURED = """
+return Array.from(document.querySelectorAll('canvas.cornerstone-canvas')).map(canvas => {
+  const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let i = 0; i < data.length; i += 4) {
+    const [red, green, blue] = data.subarray(i, i + 3);
+    if (Math.max(red, green, blue) - Math.min(red, green, blue) > 25) found += 1;
+  }
+  return found;
+});
+"""
+
+
+def require_chromium() -> None:
+    """Skips the test where Chromium or its driver is missing."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("no Chromium with its driver here; `make setup-label` installs them")
+
+
+class Viewer:
+    """One window of OHIF in its MONAI Label mode."""
+
+    def __init__(self, driver) -> None:
+        self._driver = driver
+
+    def open_study(self, server_url: str, study_uid: str) -> None:
+        """Opens the study in the three planes, and waits until all its slices are there."""
+        self._driver.get(f"{server_url}/ohif/monai-label?StudyInstanceUIDs={study_uid}")
+        self.wait_until(lambda: self._run("return !!document.getElementById('monailabelServerURL')"), "the panel")
+        self.wait_until(lambda: self._run(f"{_SCAN} return !!volume?.loadStatus?.loaded"), "the scan")
+        for button in self._find("//button[contains(., 'Confirm and Hide')]"):
+            button.click()
+
+    def connect(self, server_url: str) -> list[str]:
+        """Types the address, clicks on the round arrow, and returns the models that are then offered."""
+        from selenium.webdriver.common.keys import Keys
+
+        field = self._find("//input[@id='monailabelServerURL']")[0]
+        field.send_keys(Keys.CONTROL, "a")  # not clear(): OHIF fails on an empty address
+        field.send_keys(f"{server_url}/")
+        self._find("//*[@class='settingsTable']//button")[0].click()
+        self.wait_until(lambda: self._run(f"{_LABELS} return !!volume"), "the segments")
+        options = self._find("//button[@title='Run Segmentation']/ancestor::table[1]//option")
+        return [option.get_attribute("value") for option in options]
+
+    def run(self, model: str) -> None:
+        """Chooses the model, clicks on Run, and waits until OHIF shows its answer."""
+        from selenium.webdriver.support.select import Select
+
+        table = "//button[@title='Run Segmentation']/ancestor::table[1]"
+        Select(self._find(f"{table}//select")[0]).select_by_value(model)
+        before = self.labels()
+        self._find("//button[@title='Run Segmentation']")[0].click()
+        self.wait_until(lambda: not np.array_equal(before, self.labels()), f"segments of {model}")
+
+    def scan(self) -> np.ndarray:
+        """Voxels (X, Y, Z) of the scan, as the viewer has them."""
+        return self._voxels(_SCAN)
+
+    def labels(self) -> np.ndarray:
+        """Numbers of the segments (X, Y, Z), as the viewer has them; segments() names them."""
+        return self._voxels(_LABELS)
+
+    def segments(self) -> dict[str, int]:
+        """Name to number of all segments."""
+        found = self._run("return services.segmentationService.getSegmentations()[0].segments")
+        return {segment["label"]: int(number) for number, segment in found.items()}
+
+    def go_to(self, voxel: Sequence[int]) -> None:
+        """Scrolls each of the three planes to the slice that the voxel lies in."""
+        place = f"volume.imageData.indexToWorld({[int(index) for index in voxel]})"
+        planes = "cornerstone.getRenderingEngines().flatMap(engine => engine.getViewports())"
+        self._run(f"{_SCAN} const place = {place}; {planes}.forEach(plane => plane.jumpToWorld(place))")
+
+    def coloured_pixels(self) -> list[int]:
+        """How many pixels are not grey, in each of the three planes."""
+        return self._run(_COLOURED)
+
+    def screenshot(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        assert self._driver.save_screenshot(str(path))
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Returns once the condition holds; raises TimeoutException that says what was not shown."""
+        from selenium.common.exceptions import JavascriptException
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        wait = WebDriverWait(self._driver, WAIT_SECONDS, 0.5, ignored_exceptions=[JavascriptException])
+        wait.until(lambda _: condition(), f"OHIF did not show {what}")
+
+    def _voxels(self, script: str) -> np.ndarray:
+        shape, values = self._run(f"{script} {_VOXELS}")
+        return np.reshape(values, shape, order="F")
+
+    def _run(self, script: str):
+        return self._driver.execute_script(script)
+
+    def _find(self, path: str) -> list:
+        return self._driver.find_elements("xpath", path)
+
+
+@contextlib.contextmanager
+def headless_chromium(profile: Path) -> Iterator[Viewer]:
+    """A window of 1500 x 950 pixels, drawn without a graphics card, that reaches nothing but loopback."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    flags = ["--headless=new", "--enable-unsafe-swiftshader", "--window-size=1500,950", "--disable-dev-shm-usage"]
+    flags += [
+        f"--user-data-dir={profile}",
+        "--no-proxy-server",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    ]
+    if os.geteuid() == 0:
+        flags.append("--no-sandbox")  # Chromium's own condition for root
+    for flag in flags:
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_script_timeout(WAIT_SECONDS)
+    try:
+        yield Viewer(driver)
+    finally:
+        driver.quit()
