@@ -1,14 +1,18 @@
 """A label map as the file a viewer asks for."""
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import SimpleITK
 
+from medssl.data.dicom_seg import write_segmentation
 from medssl.data.geometry import LPS_TO_RAS, Volume
-from medssl.data.volumes import write_nifti
+from medssl.data.volumes import read_volume, write_nifti
 from medssl.errors import DataError
+from medssl.label_app.submitted import segment_names
 
 FORMATS = (".nii.gz", ".nii", ".nrrd")
 
@@ -23,6 +27,21 @@ def label_file(labels: Volume, extension: str, compress: bool = True) -> Path:
         SimpleITK.WriteImage(_image(labels), str(file), compress)
     else:
         write_nifti(file, labels.array, labels.affine, np.uint8)
+    return file
+
+
+def segmentation_file(series_dir: str, label: str, label_info: Sequence[Mapping[str, Any]], **_: Any) -> str:
+    """A new temporary DICOM SEG file of the label map in `label`, for the series in series_dir.
+
+    Called as MONAI Label calls its own, which leaves out empty slices and names segments by their order: here all
+    slices are referred to, and `label_info` names them as it does in a label that is submitted.
+    """
+    labels, names = read_volume(label), segment_names(label_info)
+    unnamed = set(np.unique(labels.array[labels.array > 0]).astype(int).tolist()) - names.keys()
+    structures = names | {number: f"label {number}" for number in unnamed}
+    with tempfile.NamedTemporaryFile(suffix=".dcm", delete=False) as opened:
+        file = opened.name
+    write_segmentation(labels, series_dir, file, structures)
     return file
 
 

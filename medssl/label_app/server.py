@@ -33,6 +33,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from medssl.label_app.app import this_is_the_server
 from medssl.label_app.edge import EXPLAINED, check_request, explain
+from medssl.label_app.result_files import segmentation_file
 from medssl.label_app.workspace import is_address
 
 _ROUTERS = (info, infer, batch_infer, train, activelearning, scoring, datastore, logs, ohif, session)
@@ -50,6 +51,7 @@ async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
 def build(hosts: list[str]) -> FastAPI:
     """The application, for requests that are addressed to one of `hosts` (["*"]: to any)."""
     this_is_the_server()
+    infer.nifti_to_dicom_seg = segmentation_file
     app = FastAPI(
         title="medssl label",
         docs_url=None,

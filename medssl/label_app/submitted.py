@@ -39,12 +39,16 @@ def read_submitted(
 
     label_info: as 3D Slicer and OHIF send it, a name and perhaps an id (`idx`) for every segment, in their order.
     """
-    names = {
+    return submitted_label(read_volume(file), scan, structures, segment_names(label_info), case)
+
+
+def segment_names(label_info: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Id -> name of the segments that have one; `label_info` as in read_submitted."""
+    return {
         int(entry.get("idx", place)): str(entry["name"])
         for place, entry in enumerate(label_info, start=1)
         if entry.get("name")
     }
-    return submitted_label(read_volume(file), scan, structures, names, case)
 
 
 def _class_of(value: int, structures: Mapping[int, str], names: Mapping[int, str], case: str) -> int:

@@ -14,7 +14,7 @@ from medssl.data.volumes import read_volume
 # enough to find kidneys on phantoms, most of them at least
 TRAINING = {"network_def#widths": [4, 8, 16], "learning_rate": 0.02, "batch_size": 1, "labelled": 6, "validation": 1}
 TRAINING |= {"max_epochs": 1, "steps_per_epoch": 80}
-STUDIES = {20: "axial", 21: "coronal", 22: "axial"}  # phantoms that the model has not seen
+STUDIES = {20: {}, 21: {"coronal": True}, 22: {}}  # phantoms that the model has not seen
 
 
 @dataclass(frozen=True, eq=False)

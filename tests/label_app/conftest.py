@@ -140,7 +140,7 @@ def archive_server(train_smoke, tmp_path_factory: pytest.TempPathFactory) -> Ite
     require_monailabel()
     folder = tmp_path_factory.mktemp("archive")
     run = train_smoke(folder / "run", **TRAINING)
-    studies = [write_study(folder / "studies", index, plane) for index, plane in STUDIES.items()]
+    studies = [write_study(folder / "studies", index, **form) for index, form in STUDIES.items()]
     with running_orthanc(folder / "orthanc") as orthanc:
         for study in studies:
             orthanc.store(study.folder)

@@ -24,14 +24,14 @@ class Study:
     label: Volume
 
 
-def write_study(folder: Path, index: int, plane: str = "axial") -> Study:
-    """Phantom scan number `index` as a CT series below `folder`, in "axial" or "coronal" slices.
+def write_study(folder: Path, index: int, *, coronal: bool = False) -> Study:
+    """Phantom scan number `index` as a CT series below `folder`, in axial or coronal slices.
 
     The files are named against the order of the slices. Every study has another patient id, that begins SECRET-ID.
     """
     phantom = draw_phantom(index)
     scan, label = Volume(phantom.image, phantom.affine), Volume(phantom.label, phantom.affine)
-    if plane == "coronal":
+    if coronal:
         scan, label = _coronal(scan), _coronal(label)
     study = Study(generate_uid(), generate_uid(), folder / f"study_{index}", scan, label)
     study.folder.mkdir(parents=True)

@@ -74,6 +74,6 @@ def test_a_model_that_is_run_is_seen_as_segments_voxel_for_voxel(
     expected = archive_server.segmentation(study.series_uid, model, tmp_path)
     assert expected.array.any()
     assert np.array_equal(shown_as(viewer, names), expected.array)
-    viewer.go_to(fullest_slices(expected.array))
+    viewer.go_to(fullest_slices(study.label.array))
     viewer.wait_until(lambda: min(viewer.coloured_pixels()) > 50, "colours in all planes")
     viewer.screenshot(ARTEFACTS / f"ohif_{request.node.callspec.id}.png")
