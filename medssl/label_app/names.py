@@ -22,8 +22,8 @@ def checked_name(text: str, what: str) -> str:
 
 
 def is_plain_path(text: str) -> bool:
-    """Whether every part of a path below a web address is plain: no dots alone, no encoded or control characters."""
-    parts = [part for part in text.split("/") if part]
+    """Whether every part of a relative path is plain: no dots alone, no encoded or control characters."""
+    parts = text.removesuffix("/").split("/") if text else []
     return all(_SEGMENT.fullmatch(part) is not None and part.strip(".") != "" for part in parts)
 
 

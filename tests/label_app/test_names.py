@@ -20,12 +20,18 @@ def test_anything_else_is_no_name(name):
         checked_name(name, "tag")
 
 
-@pytest.mark.parametrize("path", ["", "app.bundle.js", "studies/1.2.3/series", "frames/1,2", "viewer/dicomweb"])
+@pytest.mark.parametrize("path", ["", "app.bundle.js", "studies/1.2.3/series", "frames/1,2", "viewer/dicomweb", "a/"])
 def test_paths_of_the_viewer_and_the_archive_are_plain(path):
     assert is_plain_path(path)
 
 
-@pytest.mark.parametrize("path", ["..", "../x", "a/../b", "....//x", "a\\..\\b", "%2e%2e/x", "a/./b", "a\0", "a b"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("..", "../x", "a/../b", "....//x", "a\\..\\b", "%2e%2e/x", "a/./b", "a\0", "a b"),
+        *("/etc/x", "//x", "a//b"),
+    ],
+)
 def test_paths_that_could_lead_elsewhere_are_not(path):
     assert not is_plain_path(path)
 
