@@ -138,13 +138,19 @@ def _known_failures(folder: Path) -> dict[str, str]:
     """What the failures.json of all shards say."""
     known: dict[str, str] = {}
     for file in sorted(folder.glob("failures*.json")):
-        known |= json.loads(file.read_text())
+        try:
+            known |= json.loads(file.read_text())
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{file}: not the JSON of failures ({error}). Remove it, or predict again.") from error
     return known
 
 
 def _problem(case: Mapping[str, str], folder: Path, known: Mapping[str, str]) -> str:
     """Why a scan has no prediction in the folder that can be trusted; empty if it has."""
-    record = read_record(folder, case["id"])
+    try:
+        record = read_record(folder, case["id"])
+    except ValueError:
+        return f"{case['id']}.json: not JSON. Remove it and run 'medssl predict' again."
     if record is None:
         return known.get(case["id"], f"{case['id']}: not predicted yet. Run 'medssl predict'.")
     digest = record.get("made_by", {}).get("scan")

@@ -50,6 +50,15 @@ def test_a_scan_without_prediction_and_one_that_changed_since_are_failures(make_
     assert source.failures["d"] == "d.nii.gz: truncated"
 
 
+def test_damaged_records_are_failures_and_a_damaged_list_of_failures_is_named(make_predictions):
+    scans, predictions = make_predictions(NEEDS)
+    (predictions / "a.json").write_text('{"id": "a", ')
+    assert "a.json: not JSON" in source_of_predictions(scans, predictions).failures["a"]
+    (predictions / "failures.json").write_text("oops")
+    with pytest.raises(DataError, match=r"failures\.json: not the JSON"):
+        source_of_predictions(scans, predictions)
+
+
 def test_a_folder_that_holds_none_of_the_predictions_is_refused(make_predictions, tmp_path):
     scans, _ = make_predictions(NEEDS)
     with pytest.raises(DataError, match="a finished prediction of none of the 2 scans"):
