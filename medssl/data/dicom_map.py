@@ -150,7 +150,7 @@ def _parametric_map(
         window_explanation=[quantity.description],
         voi_lut_function="LINEAR_EXACT",  # LINEAR is not made for windows that are narrower than 1
     )
-    return highdicom.pm.ParametricMap(
+    found = highdicom.pm.ParametricMap(
         source_images=sources,
         pixel_array=np.ascontiguousarray(array.T),
         contains_recognizable_visual_features=False,
@@ -160,6 +160,8 @@ def _parametric_map(
         content_description=quantity.description,
         **series,
     )
+    found.Laterality = sources[0].get("Laterality") or ""  # asked for where the body part is paired, empty if unknown
+    return found
 
 
 def _check_kind(path: Path, dataset: pydicom.Dataset) -> None:
