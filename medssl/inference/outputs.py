@@ -35,8 +35,8 @@ def write_maps(prediction: Prediction, folder: Path, with_probabilities: bool = 
 def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, Any]:
     """What is worth knowing of a prediction in numbers.
 
-    Per structure its volume in ml, the mean entropy in bits inside of it and in its surroundings; the mean of the
-    latter (`score`: how much the scan needs a human); the most uncertain slices; the mean entropy of the whole scan.
+    Per structure its class, its volume in ml, the mean entropy in bits inside of it and in its surroundings; the mean
+    of the latter (`score`: how much the scan needs a human); the most uncertain slices; the scan's mean entropy.
     """
     segmentation, entropy, spacing_mm = prediction.segmentation, prediction.entropy, prediction.spacing_mm
     voxel_ml = float(np.prod(spacing_mm)) / 1000
@@ -45,6 +45,7 @@ def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, An
     for index, name in structures.items():
         inside = segmentation == index
         found[name] = {
+            "class": index,
             "volume_ml": round(float(inside.sum()) * voxel_ml, 4),
             "mean_entropy_bits": round(float(entropy[inside].mean()) if inside.any() else 0.0, 6),
             "surroundings_entropy_bits": round(around[name], 6),

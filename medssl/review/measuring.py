@@ -58,7 +58,7 @@ def measure(case: ReviewCase, structures: Mapping[int, str] | None, effort: Effo
     record = read_record(case.folder, case.id) or {}
     if structures is not None and "score" not in record:  # an evaluation writes no records
         record = describe(maps, dict(structures))
-    names = names_by_volume(record, maps.segmentation) if structures is None else structures
+    names = recorded_names(record) if structures is None else structures
     needs = slice_needs(maps.segmentation, maps.entropy, maps.spacing_mm)
     axis = needs[0].axis
     shown = view_of(maps.affine, maps.entropy.shape, axis, needs[0].index)
@@ -111,17 +111,12 @@ def view_of(affine: np.ndarray, shape: Sequence[int], axis: int, index: int) -> 
     return View(int(turned_axis), index if direction > 0 else shape[axis] - 1 - index, f"slice {index}")
 
 
-def names_by_volume(record: Mapping[str, Any], segmentation: np.ndarray) -> dict[int, str]:
-    """Class number -> name of the structures found, by their sizes: a record names structures but no numbers.
-
-    Where sizes do not tell them apart, the classes keep their numbers as names.
-    """
-    counts = dict(zip(*np.unique(segmentation[segmentation > 0], return_counts=True), strict=True))
-    volumes = {name: found["volume_ml"] for name, found in record.get("structures", {}).items() if found["volume_ml"]}
-    if len(counts) != len(volumes) or len(set(volumes.values())) < len(volumes):
-        return {int(number): f"class {number}" for number in counts}
-    numbers, names = sorted(counts, key=lambda number: counts[number]), sorted(volumes, key=volumes.__getitem__)
-    return {int(number): name for number, name in sorted(zip(numbers, names, strict=True))}
+def recorded_names(record: Mapping[str, Any]) -> dict[int, str]:
+    """Class number -> name of the structures of a record. Raises DataError for one of an older version."""
+    try:
+        return {int(found["class"]): name for name, found in record["structures"].items()}
+    except KeyError:
+        raise DataError(f"case {record.get('id')}: its record numbers no structures. {PREDICT_AGAIN}") from None
 
 
 def _require_grid(file: Path, found: Volume, expected: Volume | Header, whose: str) -> None:

@@ -8,7 +8,7 @@ from medssl.data.volumes import write_nifti
 from medssl.errors import DataError
 from medssl.report.figures.slices import to_radiological
 from medssl.review.effort import Effort
-from medssl.review.measuring import measure, names_by_volume, read_maps, spread_out, view_of
+from medssl.review.measuring import measure, read_maps, recorded_names, spread_out, view_of
 from medssl.review.sources import source_of_run
 from medssl.uncertainty.ranking import SliceNeed
 
@@ -81,16 +81,11 @@ def test_the_slice_shown_is_the_slice_ranked_however_the_scan_is_stored():
                 assert sorted(shown.ravel()) == sorted(ranked.ravel())
 
 
-def test_names_follow_the_volumes_of_the_record():
-    segmentation = np.zeros((10, 10, 10), np.uint8)
-    segmentation[:5], segmentation[5:7] = 1, 2
-    volumes = {"aorta": {"volume_ml": 0.2}, "liver": {"volume_ml": 0.5}, "spleen": {"volume_ml": 0.0}}
-    assert names_by_volume({"structures": volumes}, segmentation) == {1: "liver", 2: "aorta"}
+def test_names_follow_the_classes_of_the_record():
+    structures = {"aorta": {"class": 2}, "liver": {"class": 1}}
+    assert recorded_names({"structures": structures}) == {1: "liver", 2: "aorta"}
 
 
-def test_classes_whose_volumes_do_not_tell_them_apart_keep_their_numbers():
-    segmentation = np.zeros((10, 10, 10), np.uint8)
-    segmentation[:5], segmentation[5:] = 1, 2
-    same = {"aorta": {"volume_ml": 0.5}, "liver": {"volume_ml": 0.5}}
-    assert names_by_volume({"structures": same}, segmentation) == {1: "class 1", 2: "class 2"}
-    assert names_by_volume({}, segmentation) == {1: "class 1", 2: "class 2"}
+def test_record_of_an_older_version_asks_for_a_new_prediction():
+    with pytest.raises(DataError, match=r"case one: its record numbers no structures.*[Pp]redict"):
+        recorded_names({"id": "one", "structures": {"aorta": {"volume_ml": 1.0}}})
