@@ -199,5 +199,5 @@ def _logging(file: Path) -> dict[str, Any]:
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
         "handlers": handlers,
         "root": {"level": "INFO", "handlers": list(handlers)},
-        "loggers": dict.fromkeys(("monailabel", "timeloop", "schedule", "urllib3"), quiet),
+        "loggers": dict.fromkeys(("monailabel", "dicomweb_client", "timeloop", "schedule", "urllib3"), quiet),
     }

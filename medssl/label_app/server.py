@@ -34,6 +34,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from medssl.label_app.app import this_is_the_server
 from medssl.label_app.edge import EXPLAINED, check_request, explain
 from medssl.label_app.result_files import segmentation_file
+from medssl.label_app.viewer import ViewerMiddleware, archive_search
 from medssl.label_app.workspace import is_address
 
 _ROUTERS = (info, infer, batch_infer, train, activelearning, scoring, datastore, logs, ohif, session)
@@ -63,6 +64,7 @@ def build(hosts: list[str]) -> FastAPI:
     app.state.origins = {urlsplit(origin).netloc for origin in origins}
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+    app.add_middleware(ViewerMiddleware, strategy=settings.MONAI_LABEL_APP_CONF.get("strategy", "uncertain"))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     for kind in EXPLAINED:
         app.add_exception_handler(kind, explain)
@@ -71,6 +73,7 @@ def build(hosts: list[str]) -> FastAPI:
     if settings.MONAI_LABEL_AUTH_ENABLE:
         app.include_router(login.router)
     if is_address(settings.MONAI_LABEL_STUDIES):
+        app.include_router(archive_search)
         app.include_router(proxy.router)
     static = Path(monailabel.endpoints.__file__).parent / "static"
     app.mount("/static", StaticFiles(directory=static), name="static")

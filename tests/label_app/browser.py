@@ -44,18 +44,20 @@ class Viewer:
     def open_study(self, server_url: str, study_uid: str) -> None:
         """Opens the study in the three planes, and waits until all its slices are there."""
         self._driver.get(f"{server_url}/ohif/monai-label?StudyInstanceUIDs={study_uid}")
-        self.wait_until(lambda: self._run("return !!document.getElementById('monailabelServerURL')"), "the panel")
-        self.wait_until(lambda: self._run(f"{_SCAN} return !!volume?.loadStatus?.loaded"), "the scan")
+        self._wait_for_scan()
         for button in self._find("//button[contains(., 'Confirm and Hide')]"):
             button.click()
 
-    def connect(self, server_url: str) -> list[str]:
-        """Types the address, clicks on the round arrow, and returns the models that are then offered."""
-        from selenium.webdriver.common.keys import Keys
+    def address(self) -> str:
+        """Of the label server, as the panel proposes it."""
+        return self._find("//input[@id='monailabelServerURL']")[0].get_attribute("value")
 
-        field = self._find("//input[@id='monailabelServerURL']")[0]
-        field.send_keys(Keys.CONTROL, "a")  # not clear(): OHIF fails on an empty address
-        field.send_keys(f"{server_url}/")
+    def listed_studies(self) -> int:
+        """How many studies are listed as the patient's."""
+        return len(self._find("//*[@data-cy='studyBrowser-panel']//*[text()='02-Jan-2020']"))
+
+    def connect(self) -> list[str]:
+        """Clicks on the round arrow, and returns the models that are then offered."""
         self._find("//*[@class='settingsTable']//button")[0].click()
         self.wait_until(lambda: self._run(f"{_LABELS} return !!volume"), "the segments")
         options = self._find("//button[@title='Run Segmentation']/ancestor::table[1]//option")
@@ -70,6 +72,21 @@ class Viewer:
         before = self.labels()
         self._find("//button[@title='Run Segmentation']")[0].click()
         self.wait_until(lambda: not np.array_equal(before, self.labels()), f"segments of {model}")
+
+    def next_sample(self, strategy: str) -> str:
+        """Asks for the next sample by a strategy, agrees to open it, and returns the UID of the study then open."""
+        from selenium.webdriver.support.select import Select
+
+        self._find("//label[text()='Active Learning']")[0].click()
+        tab = "//input[@name='activelearning']/.."
+        self.wait_until(self._find(f"{tab}//button")[0].is_displayed, "the tab")
+        Select(self._find(f"{tab}//select")[0]).select_by_value(strategy)
+        self._find(f"{tab}//button[text()='Next Sample']")[0].click()
+        self.wait_until(lambda: bool(self._find("//*[@class='nextSampleForm']//button")), "the next sample")
+        self._find("//*[@class='nextSampleForm']//button")[0].click()
+        self._driver.switch_to.alert.accept()
+        self._wait_for_scan()
+        return self._run("return new URLSearchParams(location.search).get('StudyInstanceUIDs')")
 
     def scan(self) -> np.ndarray:
         """Voxels (X, Y, Z) of the scan, as the viewer has them."""
@@ -105,6 +122,10 @@ class Viewer:
 
         wait = WebDriverWait(self._driver, WAIT_SECONDS, 0.5, ignored_exceptions=[JavascriptException])
         wait.until(lambda _: condition(), f"OHIF did not show {what}")
+
+    def _wait_for_scan(self) -> None:
+        self.wait_until(lambda: self._run("return !!document.getElementById('monailabelServerURL')"), "the panel")
+        self.wait_until(lambda: self._run(f"{_SCAN} return !!volume?.loadStatus?.loaded"), "the scan")
 
     def _voxels(self, script: str) -> np.ndarray:
         shape, values = self._run(f"{script} {_VOXELS}")

@@ -1,4 +1,4 @@
-"""A radiologist's way through OHIF: opens a study, connects, runs the models and sees the segments.
+"""A radiologist's way through OHIF: opens a study, connects, runs the models, sees segments, goes on to the next.
 
 Screenshots of what is seen are kept in tests/artefacts.
 """
@@ -35,9 +35,9 @@ def viewer(window, archive_server, study):
 
 
 @pytest.fixture(scope="module")
-def models(viewer, archive_server):
+def models(viewer):
     """Those that OHIF offers once it is connected."""
-    return viewer.connect(archive_server.server.url)
+    return viewer.connect()
 
 
 def shown_as(viewer, names):
@@ -59,7 +59,12 @@ def test_the_scan_is_shown_voxel_for_voxel(viewer, study):
     assert np.array_equal(viewer.scan(), read_volume(study.folder).array)
 
 
+def test_no_other_patients_study_is_listed_with_it(viewer):
+    assert viewer.listed_studies() == 1
+
+
 def test_connecting_offers_the_structures_and_the_uncertainty(models, viewer, archive_server):
+    assert viewer.address() == f"{archive_server.server.url}/"
     assert models == [archive_server.model, f"{archive_server.model}_uncertainty"]
     assert set(viewer.segments()) == {"kidney", *BANDS.values()}
     assert not any(viewer.coloured_pixels())
@@ -77,3 +82,9 @@ def test_a_model_that_is_run_is_seen_as_segments_voxel_for_voxel(
     viewer.go_to(fullest_slices(study.label.array))
     viewer.wait_until(lambda: min(viewer.coloured_pixels()) > 50, "colours in all planes")
     viewer.screenshot(ARTEFACTS / f"ohif_{request.node.callspec.id}.png")
+
+
+def test_next_sample_opens_the_study_that_needs_a_review_most(viewer, models, archive_server):
+    offered = archive_server.server.post("/activelearning/uncertain", json={}).json()["id"]
+    assert viewer.next_sample("uncertain") == archive_server.studies[offered].uid
+    assert np.array_equal(viewer.scan(), read_volume(archive_server.studies[offered].folder).array)

@@ -1,0 +1,71 @@
+"""What the OHIF that comes with MONAI Label 0.8.5 needs from its server to do what it seems to do.
+
+It asks for a random next sample whatever strategy is chosen, expects the server on port 8000, loads fonts from another
+site, and MONAI Label forgets what it searches the archive for, so that it lists everybody's studies as one patient's.
+"""
+
+from http.cookies import SimpleCookie
+from typing import Literal
+from urllib.parse import quote, urlsplit
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response
+from monailabel.config import settings
+from monailabel.endpoints.proxy import proxy_dicom
+from monailabel.endpoints.user.auth import RBAC, User
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+PAGES = "/ohif/"
+ONLY_THIS_SERVER = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
+
+archive_search = APIRouter()
+
+
+class ViewerMiddleware:
+    """Answers OHIF's wish for a random sample by `strategy`; sends its pages with this address, and for this site only.
+
+    Programs that ask for a random sample get one. With sign-on, pages may go to other sites, as it needs them.
+    """
+
+    def __init__(self, app: ASGIApp, strategy: str) -> None:
+        self.app, self.strategy = app, strategy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        headers = Headers(scope=scope)
+        if scope["path"] == "/activelearning/random" and urlsplit(headers.get("referer", "")).path.startswith(PAGES):
+            path = f"/activelearning/{self.strategy}"
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        if not scope["path"].startswith(PAGES):
+            return await self.app(scope, receive, send)
+
+        async def send_page(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                answer.append("set-cookie", _address_cookie(f"{scope['scheme']}://{headers.get('host', '')}/"))
+                if not settings.MONAI_LABEL_AUTH_ENABLE:
+                    answer["content-security-policy"] = ONLY_THIS_SERVER
+            await send(message)
+
+        return await self.app(scope, receive, send_page)
+
+
+def _address_cookie(address: str) -> str:
+    """The cookie in which OHIF keeps the address of the label server; cookies do not tell ports apart."""
+    cookie: SimpleCookie = SimpleCookie()
+    cookie["MONAILABEL_SERVER_URL"] = quote(address, safe="")
+    cookie["MONAILABEL_SERVER_URL"].update({"path": PAGES.rstrip("/"), "samesite": "Strict"})
+    return cookie["MONAILABEL_SERVER_URL"].OutputString()
+
+
+@archive_search.get("/proxy/dicom/{kind}/{path:path}", include_in_schema=False)
+async def ask_archive(
+    request: Request,
+    kind: Literal["qido", "wado"],
+    path: str,
+    user: User = Depends(RBAC(settings.MONAI_LABEL_AUTH_ROLE_USER)),  # noqa: B008
+) -> Response:
+    """What the archive answers, with all that is searched for."""
+    return await proxy_dicom(request, kind, f"{path}?{request.url.query}" if request.url.query else path)

@@ -1,0 +1,56 @@
+"""What OHIF gets from its server besides what MONAI Label gives it."""
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+from medssl.label_app import viewer
+from medssl.label_app.viewer import ViewerMiddleware, archive_search
+
+HOST = "127.0.0.1:8123"
+
+
+@pytest.fixture
+def client():
+    app = FastAPI()
+    app.add_middleware(ViewerMiddleware, strategy="uncertain")
+    app.include_router(archive_search)
+    app.add_api_route("/ohif/{path:path}", lambda path: path)
+    app.add_api_route("/info/", lambda: "info")
+    app.add_api_route("/activelearning/{strategy}", lambda strategy: strategy, methods=["POST"])
+    return TestClient(app, base_url=f"http://{HOST}")
+
+
+@pytest.mark.parametrize("asked", ["random", "uncertain", "structure"])
+def test_programs_get_the_strategy_they_ask_for(client, asked):
+    assert client.post(f"/activelearning/{asked}").json() == asked
+    assert client.post(f"/activelearning/{asked}", headers={"Referer": "http://elsewhere/page"}).json() == asked
+
+
+def test_ohif_which_always_asks_for_a_random_sample_gets_the_servers_strategy(client):
+    page = {"Referer": f"http://{HOST}/ohif/monai-label?StudyInstanceUIDs=1.2"}
+    assert client.post("/activelearning/random", headers=page).json() == "uncertain"
+
+
+def test_pages_of_ohif_learn_the_address_and_load_nothing_from_elsewhere(client):
+    answer = client.get("/ohif/monai-label")
+    name, _, value = answer.headers["set-cookie"].partition("; ")[0].partition("=")
+    assert (name, value) == ("MONAILABEL_SERVER_URL", "http%3A%2F%2F127.0.0.1%3A8123%2F")
+    assert "Path=/ohif;" in answer.headers["set-cookie"] and "http" not in answer.headers["content-security-policy"]
+
+
+def test_other_answers_stay_as_they_are(client):
+    assert not {"set-cookie", "content-security-policy"} & set(client.get("/info/").headers)
+
+
+@pytest.mark.parametrize(
+    ("asked", "passed_on"),
+    [("studies?PatientID=7&limit=2", "studies?PatientID=7&limit=2"), ("studies/1.2/metadata", "studies/1.2/metadata")],
+)
+def test_the_archive_is_told_what_is_searched_for(client, monkeypatch, asked, passed_on):
+    async def archive(request, kind, path):
+        return viewer.Response(f"{kind} {path}")
+
+    monkeypatch.setattr(viewer, "proxy_dicom", archive)
+    assert client.get(f"/proxy/dicom/qido/{asked}").text == f"qido {passed_on}"
