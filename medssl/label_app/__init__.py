@@ -1,4 +1,7 @@
 """The MONAI Label app: segment, see where the model is unsure, review the most uncertain scan first, learn from it.
 
-`medssl label` (launch.py) starts it. Nothing is imported here: MONAI Label is an extra, and slow to import.
+launch.py (`medssl label`) starts server.py, which serves app.py; edge.py checks what comes in, viewer.py fits OHIF.
+datastore.py is a folder of scans, archive.py a DICOMweb archive; studies.py keeps what model.py says of them, queue.py
+scores and orders them, training.py trains on what was reviewed. Nothing is imported here: MONAI Label is an extra, and
+slow to import.
 """

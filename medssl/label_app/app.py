@@ -16,7 +16,7 @@ from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
 from medssl.label_app.names import checked_name
-from medssl.label_app.queue import BackgroundScoring
+from medssl.label_app.queue import BackgroundScoring, WaitingViewers
 from medssl.label_app.recipe import find_recipe
 from medssl.label_app.studies import Studies
 from medssl.label_app.tasks import BandsOf, QueueStrategy, StudyInference, UncertaintyScoring, segmentation_of
@@ -39,7 +39,7 @@ class ReviewApp(MONAILabelApp):
         samples = conf.get("samples")
         self.model = ServedModel(self.workspace, Path(conf["bundle"]), int(samples) if samples else None)
         self.structures = self.model.structures
-        self.busy, self._seed = threading.Event(), int(conf.get("seed", 0))
+        self.viewers, self._seed = WaitingViewers(), int(conf.get("seed", 0))
         self._scoring: BackgroundScoring | None = None
         super().__init__(
             app_dir,
@@ -71,9 +71,11 @@ class ReviewApp(MONAILabelApp):
         texts = "Structures, from Monte Carlo samples", "Where the model is unsure: low, middle and high uncertainty"
         return {
             self.model.name: StudyInference(
-                self.results, self.structures, texts[0], segmentation_of, uploads, self.busy
+                self.results, self.structures, texts[0], segmentation_of, uploads, self.viewers
             ),
-            f"{self.model.name}_uncertainty": StudyInference(self.results, BANDS, texts[1], bands, uploads, self.busy),
+            f"{self.model.name}_uncertainty": StudyInference(
+                self.results, BANDS, texts[1], bands, uploads, self.viewers
+            ),
         }
 
     def init_trainers(self) -> dict[str, ReviewTraining]:
@@ -117,7 +119,7 @@ class ReviewApp(MONAILabelApp):
     def on_init_complete(self) -> None:
         """Begin to score; called in the server, not in the processes it starts."""
         super().on_init_complete()
-        self._scoring = BackgroundScoring(self.results, self.busy)
+        self._scoring = BackgroundScoring(self.results, self.viewers)
         self._scoring.start()
 
     def on_shutdown(self) -> None:

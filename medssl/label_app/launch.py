@@ -96,7 +96,7 @@ class LabelServer:
 
     def _check_host(self) -> None:
         try:
-            is_private = self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+            is_private = self.host == "localhost" or ipaddress.IPv4Address(self.host).is_loopback
         except ValueError:
             is_private = False
         if not is_private and not _auth_is_on():
@@ -192,12 +192,14 @@ def _logging(file: Path) -> dict[str, Any]:
             "backupCount": 3,
         },
     }
-    quiet = {"level": "WARNING"}
+    # the lines of tasks name cases; GET /train/ and outcome.json have them
+    tasks = [f"task_{name}" for name in ("train", "scoring", "batch_infer")]
+    quiet = ["monailabel", "dicomweb_client", "timeloop", "schedule", "urllib3", *tasks]
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
         "handlers": handlers,
         "root": {"level": "INFO", "handlers": list(handlers)},
-        "loggers": dict.fromkeys(("monailabel", "dicomweb_client", "timeloop", "schedule", "urllib3"), quiet),
+        "loggers": {name: {"level": "WARNING"} for name in quiet},
     }

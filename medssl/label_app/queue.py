@@ -2,9 +2,10 @@
 
 import logging
 import threading
+from types import TracebackType
 from typing import Any
 
-from medssl.errors import MedsslError
+from medssl.errors import DataError
 from medssl.label_app.studies import Studies
 from medssl.review.strategies import order
 
@@ -45,30 +46,55 @@ def next_study(studies: Studies, strategy: str, seed: int = 0, structure: str | 
     return found
 
 
+class WaitingViewers:
+    """Counts the requests that wait for a prediction: `with viewers: ...`; true while there is one."""
+
+    def __init__(self) -> None:
+        self._count, self._lock = 0, threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._count += 1
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self._lock:
+            self._count -= 1
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+
 class BackgroundScoring(threading.Thread):
     """Predicts the studies that wait for a review and that the present model has not seen, one after another.
 
-    New studies and new models are noticed within seconds. While a viewer waits for a prediction (`busy`), no new one
-    is begun.
+    New studies and new models are noticed within seconds. While a viewer waits for a prediction, no new one is begun.
     """
 
-    def __init__(self, studies: Studies, busy: threading.Event) -> None:
+    def __init__(self, studies: Studies, viewers: WaitingViewers) -> None:
         super().__init__(name="scoring", daemon=True)
-        self.studies, self.busy, self._ended = studies, busy, threading.Event()
+        self.studies, self.viewers, self._ended = studies, viewers, threading.Event()
 
     def run(self) -> None:
         while not self._ended.is_set():
-            try:
-                study = None if self.busy.is_set() else next_unscored(self.studies)
-                if study is not None:
-                    self.studies.result(study)
-            except MedsslError as error:
-                logger.warning("A study cannot be scored: %s", error)
-            except Exception:  # the archive may be away, the disk full: the thread outlives it
-                logger.exception("Scoring stopped for a moment")
-                study = None
-            if study is None:
-                self._ended.wait(0.1 if self.busy.is_set() else LOOK_AGAIN_S)
+            if not self._score_one():
+                self._ended.wait(0.1 if self.viewers else LOOK_AGAIN_S)
+
+    def _score_one(self) -> bool:
+        """Whether there was a study to score; false, too, where scoring makes no sense at the moment."""
+        try:
+            study = None if self.viewers else next_unscored(self.studies)
+            if study is not None:
+                self._score(study)
+            return study is not None
+        except Exception as error:  # the archive may be away, the model damaged: the thread outlives it
+            logger.warning("Scoring waits (%s)", type(error).__name__, exc_info=not isinstance(error, OSError))
+            return False
+
+    def _score(self, study: str) -> None:
+        try:
+            self.studies.result(study)
+        except DataError:  # whose text may name a file, and so perhaps a person
+            logger.warning("A study cannot be scored: it is offered last, with the reason.")
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """End after the study that is being predicted; wait at most `timeout_s` for it."""

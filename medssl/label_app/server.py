@@ -28,6 +28,7 @@ from monailabel.endpoints import (
     session,
     train,
 )
+from monailabel.endpoints.user.auth import RBAC
 from monailabel.interfaces.utils.app import app_instance
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -37,7 +38,7 @@ from medssl.label_app.result_files import segmentation_file
 from medssl.label_app.viewer import ViewerMiddleware, archive_search
 from medssl.label_app.workspace import is_address
 
-_ROUTERS = (info, infer, batch_infer, train, activelearning, scoring, datastore, logs, ohif, session)
+_ROUTERS = (info, batch_infer, train, activelearning, scoring, datastore, logs, ohif, session)
 
 
 @asynccontextmanager
@@ -70,6 +71,9 @@ def build(hosts: list[str]) -> FastAPI:
         app.add_exception_handler(kind, explain)
     for part in _ROUTERS:
         app.include_router(part.router)
+    # not its own route, which would keep all other requests waiting for the prediction
+    users = [Depends(RBAC(settings.MONAI_LABEL_AUTH_ROLE_USER))]
+    app.add_api_route("/infer/{model}", infer.run_inference, methods=["POST"], dependencies=users)
     if settings.MONAI_LABEL_AUTH_ENABLE:
         app.include_router(login.router)
     if is_address(settings.MONAI_LABEL_STUDIES):

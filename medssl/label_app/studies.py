@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import requests
 from filelock import FileLock
 from monailabel.interfaces.exception import ImageNotFoundException
 
@@ -58,6 +59,8 @@ class Studies:
                     raise ImageNotFoundException(f"{study}: no such study")
                 made_by = {**loaded.settings, "scan": content_digest(scan)}
                 return self._known(study, made_by) or self._predict(study, scan, loaded, made_by)
+            except requests.RequestException:
+                raise  # of the archive, not of the study
             except (MedsslError, RuntimeError, OSError, ValueError) as error:
                 reason = str(error_behind(error) or f"{type(error).__name__}: {error}")
                 self._failures[study] = (loaded.settings, reason)

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from medssl.data.geometry import Volume, spacing_of
 from medssl.data.volumes import read_volume
 from medssl.errors import DataError, MedsslError
 from medssl.label_app.names import is_inside, is_name
-from medssl.label_app.queue import next_study, next_unscored
+from medssl.label_app.queue import WaitingViewers, next_study, next_unscored
 from medssl.label_app.result_files import label_file
 from medssl.label_app.studies import Studies, StudyResult
 from medssl.review.strategies import STRATEGIES
@@ -39,11 +38,11 @@ class StudyInference(InferTask):
         description: str,
         shown: Callable[[StudyResult], Volume],
         uploads: tuple[Path, ...],
-        busy: threading.Event,
+        viewers: WaitingViewers,
     ) -> None:
         names = {name: number for number, name in labels.items()}
         super().__init__(InferType.SEGMENTATION, names, dimension=3, description=description)
-        self.studies, self.shown, self.uploads, self.busy = studies, shown, uploads, busy
+        self.studies, self.shown, self.uploads, self.viewers = studies, shown, uploads, viewers
 
     def is_valid(self) -> bool:
         return True
@@ -52,12 +51,11 @@ class StudyInference(InferTask):
         """A temporary file with the label map, which the caller removes, and the JSON."""
         extension = str(request.get("result_extension") or ".nii.gz")
         folder = Path(tempfile.mkdtemp())
-        self.busy.set()
         try:
-            result = self._result(str(request.get("image", "")), folder)
+            with self.viewers:
+                result = self._result(str(request.get("image", "")), folder)
             labels = self.shown(result)
         finally:
-            self.busy.clear()
             shutil.rmtree(folder, ignore_errors=True)
         file = label_file(labels, extension, bool(request.get("result_compress", True)))
         return str(file), {**result.record, "label_names": self.labels, "volumes_ml": self._volumes_ml(labels)}

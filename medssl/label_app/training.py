@@ -73,9 +73,12 @@ class ReviewTraining(TrainTask):
         facts = json.loads((self.model.given / "configs" / "inference.json").read_text())["data_facts"]
         label_map = {int(source): number for source, number in facts["label_map"].items()}
         studies = study_examples(datastore, self.model.workspace.root / "held_out.json", self.seed)
-        examples = [*studies, *run_examples(self.recipe.run, label_map, studies)]
-        ids = write_cases(examples, self.model.structures, folder / "data")
-        outcome["held_out"], outcome["left_out_as_empty"] = ids[HELD_OUT], ids["empty"]
+        run = run_examples(self.recipe.run, label_map, studies)
+        ids = write_cases([*studies, *run], self.model.structures, folder / "data")
+        of_run = [name for name in ids[HELD_OUT] if name in {example.id for example in run}]
+        reviewed = [name for name in ids[HELD_OUT] if name not in of_run]
+        outcome["held_out"] = {"reviewed": reviewed, "validation_cases_of_the_run": of_run}
+        outcome["left_out_as_empty"] = ids["empty"]
         outcome["trained_on"] = {"labelled": len(ids[LABELLED]), "unlabelled": len(ids[UNLABELLED])}
         overlay = self.recipe.overlay(
             facts,

@@ -47,7 +47,7 @@ def test_python_processes_below_the_server_know_the_module_pydicom_seg_asks_for(
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2", "::", "example.org"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2", "::", "::1", "example.org"])
 def test_other_machines_are_kept_out_unless_there_is_a_sign_on(server, host):
     with pytest.raises(ConfigError, match="MONAI_LABEL_AUTH_ENABLE"):
         server(host=host).environment()

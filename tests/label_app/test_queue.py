@@ -1,15 +1,14 @@
 """The order of review: the most uncertain first, none starves, the same after a restart."""
 
-import threading
 import time
 
 import pytest
 
-from medssl.errors import ConfigError, DataError
+from medssl.errors import CheckpointError, ConfigError, DataError
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 import medssl.label_app.shim.sitecustomize  # noqa: F401
-from medssl.label_app.queue import UNSCORED_EVERY, BackgroundScoring, next_study, next_unscored
+from medssl.label_app.queue import UNSCORED_EVERY, BackgroundScoring, WaitingViewers, next_study, next_unscored
 
 
 class Store:
@@ -119,7 +118,7 @@ def test_no_study_left_is_none():
 def test_background_scoring_gets_round_a_bad_scan_and_notices_new_ones(monkeypatch):
     monkeypatch.setattr("medssl.label_app.queue.LOOK_AGAIN_S", 0.02)
     studies = Scores("abc", broken="a")
-    thread = BackgroundScoring(studies, threading.Event())
+    thread = BackgroundScoring(studies, WaitingViewers())
     thread.start()
     wait_for(lambda: set(studies.records) == {"b", "c"} and "a" in studies.failures)
     studies.datastore.names.append("d")
@@ -129,13 +128,12 @@ def test_background_scoring_gets_round_a_bad_scan_and_notices_new_ones(monkeypat
 
 
 def test_background_scoring_waits_while_a_viewer_does():
-    studies, busy = Scores("ab"), threading.Event()
-    busy.set()
-    thread = BackgroundScoring(studies, busy)
-    thread.start()
-    time.sleep(0.3)
-    assert not studies.calls
-    busy.clear()
+    studies, viewers = Scores("ab"), WaitingViewers()
+    thread = BackgroundScoring(studies, viewers)
+    with viewers, viewers:
+        thread.start()
+        time.sleep(0.3)
+        assert not studies.calls
     wait_for(lambda: set(studies.records) == {"a", "b"})
     thread.stop()
 
@@ -143,14 +141,14 @@ def test_background_scoring_waits_while_a_viewer_does():
 def test_background_scoring_outlives_any_fault(monkeypatch):
     monkeypatch.setattr("medssl.label_app.queue.LOOK_AGAIN_S", 0.02)
     studies = Scores("a")
-    faults = iter([OSError("the archive is away")])
+    faults = iter([OSError("the archive is away"), CheckpointError("model.pt: damaged"), RuntimeError()])
 
     def refresh():
         for fault in faults:
             raise fault
 
     studies.datastore.refresh = refresh
-    thread = BackgroundScoring(studies, threading.Event())
+    thread = BackgroundScoring(studies, WaitingViewers())
     thread.start()
     wait_for(lambda: "a" in studies.records)
     thread.stop()

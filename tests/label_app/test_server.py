@@ -5,6 +5,8 @@ import http.client
 import io
 import json
 import shutil
+import threading
+import time
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 import requests
 import SimpleITK
+from filelock import FileLock
 
 from medssl.data.geometry import LPS_TO_RAS
 from medssl.errors import ConfigError
@@ -81,7 +84,7 @@ def test_inference_returns_the_segmentation_on_the_scans_grid_and_what_is_worth_
     kidney = record["structures"]["kidney"]
     voxel_ml = float(np.prod(scan.header.get_zooms())) / 1000
     assert kidney["volume_ml"] == pytest.approx(expected.segmentation.sum() * voxel_ml, rel=1e-3)
-    assert set(kidney) == {"volume_ml", "mean_entropy_bits", "surroundings_entropy_bits"}
+    assert set(kidney) == {"class", "volume_ml", "mean_entropy_bits", "surroundings_entropy_bits"}
     assert record["score"] == pytest.approx(kidney["surroundings_entropy_bits"])
     assert len(record["uncertain_slices"]) == 5 and record["label_names"] == {"kidney": 1}
 
@@ -155,6 +158,18 @@ def test_studies_are_scored_unasked_and_offered_by_their_uncertainty(scored):
     assert next_sample(scored, "structure", structure="kidney")["id"] == found["id"]
     assert next_sample(scored, "structure", structure="liver")["detail"].startswith("structure 'liver'")
     assert next_sample(scored, "random")["id"] == next_sample(scored, "random")["id"]
+
+
+def test_others_do_not_wait_for_a_prediction(scored):
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(infer(scored, output="json")))
+    with FileLock(scored.studies / ".medssl_label" / "predicting.lock"):
+        asking.start()
+        time.sleep(0.5)
+        assert scored.get("/info/").status_code == 200 and next_sample(scored)["id"]
+        assert not answers
+    asking.join(60)
+    assert answers[0].json()["id"] == "phantom_000"
 
 
 def test_scan_that_is_added_to_the_folder_is_scored_and_offered(scored, phantom_dir):

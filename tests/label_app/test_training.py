@@ -90,7 +90,8 @@ def test_outcome_says_who_was_trained_on_and_who_held_out(task, store, scores):
     scores(0.1, 0.2)
     outcome = task({}, store)
     assert outcome["trained_on"]["labelled"] >= 2 and outcome["trained_on"]["unlabelled"] >= 2
-    assert sum(not name.startswith("run-") for name in outcome["held_out"]) == 1
+    assert len(outcome["held_out"]["reviewed"]) == 1
+    assert all(name.startswith("run-") for name in outcome["held_out"]["validation_cases_of_the_run"])
     assert outcome["mlflow"]["mlflow_run_id"] == "1" and outcome["left_out_as_empty"] == []
 
 
