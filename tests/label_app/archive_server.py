@@ -27,12 +27,25 @@ class ArchiveServer:
     model: str
     workspace: Path
 
+    def next_sample(self) -> str:
+        """The series that is offered for review."""
+        return self._offered()["id"]
+
+    def wait_for_scores(self) -> None:
+        """Until every study has one, what is offered may change."""
+        self.server.wait_until(lambda: self._offered()["unscored"] == 0, "scores of all studies")
+
     def segmentation(self, series_uid: str, model: str, folder: Path) -> Volume:
         """What the model answers for a series, as a file in `folder`."""
         answer = self.server.post(f"/infer/{model}", params={"image": series_uid, "output": "image"})
         assert answer.status_code == 200, answer.text
         (folder / "answer.nii.gz").write_bytes(answer.content)
         return read_volume(folder / "answer.nii.gz")
+
+    def _offered(self) -> dict[str, Any]:
+        answer = self.server.post("/activelearning/uncertain", json={})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
 
 
 def same_grid(one: Volume, other: Volume) -> bool:

@@ -30,7 +30,8 @@ return Array.from(document.querySelectorAll('canvas.cornerstone-canvas')).map(ca
 
 
 def require_chromium() -> None:
-    """Skips the test where Chromium or its driver is missing."""
+    """Skips the test where Chromium, its driver or Selenium is missing."""
+    pytest.importorskip("selenium", reason="needs pip install 'medssl[dev]'")
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("no Chromium with its driver here; `make setup-label` installs them")
 
@@ -83,8 +84,10 @@ class Viewer:
         Select(self._find(f"{tab}//select")[0]).select_by_value(strategy)
         self._find(f"{tab}//button[text()='Next Sample']")[0].click()
         self.wait_until(lambda: bool(self._find("//*[@class='nextSampleForm']//button")), "the next sample")
+        self._run("window.isOldPage = true")
         self._find("//*[@class='nextSampleForm']//button")[0].click()
         self._driver.switch_to.alert.accept()
+        self.wait_until(lambda: self._run("return !window.isOldPage"), "another page")
         self._wait_for_scan()
         return self._run("return new URLSearchParams(location.search).get('StudyInstanceUIDs')")
 

@@ -85,6 +85,7 @@ def test_a_model_that_is_run_is_seen_as_segments_voxel_for_voxel(
 
 
 def test_next_sample_opens_the_study_that_needs_a_review_most(viewer, models, archive_server):
-    offered = archive_server.server.post("/activelearning/uncertain", json={}).json()["id"]
-    assert viewer.next_sample("uncertain") == archive_server.studies[offered].uid
-    assert np.array_equal(viewer.scan(), read_volume(archive_server.studies[offered].folder).array)
+    archive_server.wait_for_scores()
+    offered = archive_server.studies[archive_server.next_sample()]
+    assert viewer.next_sample("uncertain") == offered.uid
+    assert np.array_equal(viewer.scan(), read_volume(offered.folder).array)

@@ -13,21 +13,11 @@ from medssl.data.geometry import Volume
 from medssl.data.volumes import read_volume, write_nifti
 
 
-def next_sample(server):
-    answer = server.post("/activelearning/uncertain", json={})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def scored(server):
-    """The next sample, once every study has a score."""
-    return server.wait_until(lambda: (found := next_sample(server))["unscored"] == 0 and found, "scores of all studies")
-
-
 @pytest.fixture(scope="module")
 def offered(archive_server):
     """The study that is offered first."""
-    return archive_server.studies[scored(archive_server.server)["id"]]
+    archive_server.wait_for_scores()
+    return archive_server.studies[archive_server.next_sample()]
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +97,7 @@ def test_a_submitted_label_refers_to_the_slices_and_the_patient(submitted, offer
 
 
 def test_after_the_review_another_study_is_offered(archive_server, submitted, offered):
-    assert next_sample(archive_server.server)["id"] != offered.series_uid
+    assert archive_server.next_sample() != offered.series_uid
     assert archive_server.server.get("/info/").json()["datastore"]["completed"] == 1
 
 
