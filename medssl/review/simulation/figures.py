@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from medssl.review.simulation.inspection import Inspection
     from medssl.review.simulation.rounds import RoundsResult
 
+LONGEST_NAME = 34
 AMBER, PALE = "#b45309", "#c5ccd6"
 LINES = {"uncertainty": (TEAL, "-"), "contour": (AMBER, "-"), "random": (SLATE, "--"), "oracle": (PALE, "-")}
 
@@ -30,7 +32,8 @@ def inspection_figure(inspections: Sequence["Inspection"]) -> Figure:
     for column, found in enumerate(inspections):
         for row, unit in enumerate(UNITS):
             _draw_curves(panels[row, column], found, unit)
-        panels[0, column].set_title(f"{found.dataset}, {found.method}, {found.labelled} labels", loc="left")
+        method = shorten(found.method, LONGEST_NAME, placeholder=" …")
+        panels[0, column].set_title(f"{found.dataset}, {found.labelled} labels\n{method}", loc="left")
     panels[0, 0].legend(loc="lower right")
     for row in panels:
         row[0].set_ylabel("errors found")
