@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from label_app.conftest import running_server
+from monai.bundle import run
 
 from medssl.data.volumes import read_volume, write_nifti
 
@@ -72,3 +73,34 @@ def test_review_survives_a_power_cut_and_the_model_learns(scans_to_review, label
 def done_training(server):
     task = server.get("/train/").json()
     return task if task["status"] in ("DONE", "ERROR") else None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_posterior_network_of_gbdl_is_served_and_trained_on(bundles_dir, scans_to_review, phantom_dir, tmp_path):
+    pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+    import medssl.label_app.shim.sitecustomize  # noqa: F401
+    from medssl.label_app.datastore import StudyDatastore
+    from medssl.label_app.model import ServedModel
+    from medssl.label_app.recipe import find_recipe
+    from medssl.label_app.studies import Studies
+    from medssl.label_app.training import ReviewTraining
+    from medssl.label_app.workspace import Workspace
+
+    gbdl, shared = bundles_dir / "gbdl", {"dataset_name": "phantom", "dataset_dir": str(phantom_dir), "mlflow": False}
+    sizes = {"labelled": 3, "validation": 2, "test": 3, "runs_dir": str(tmp_path), "output_dir": str(tmp_path / "gbdl")}
+    configs = [str(gbdl / "configs" / name) for name in ("train.json", "smoke.json")]
+    run(run_id="training", config_file=configs, bundle_root=str(gbdl), **shared, **sizes)
+
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.prepare()
+    model = ServedModel(workspace, tmp_path / "gbdl", samples=2)
+    shutil.copytree(scans_to_review, tmp_path / "studies")
+    store = StudyDatastore(str(tmp_path / "studies"), model.structures)
+    studies = Studies(store, model)
+    for study in ("phantom_000", "phantom_001"):
+        store.save_label(study, str(studies.result(study).segmentation), "final", {})
+    outcome = ReviewTraining(model, find_recipe(model.given))({}, store)
+    assert outcome["status"] == ("swapped" if outcome["dice_after"] >= outcome["dice_before"] else "kept")
+    assert (model.bundle == model.given) == (outcome["status"] == "kept")
+    assert outcome["trained_on"]["unlabelled"] >= 3 and model.name == "gbdl"
