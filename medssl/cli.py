@@ -293,7 +293,7 @@ def label(
     studies: Annotated[str, typer.Option(help="A folder of scans, or the address of a DICOMweb archive.")],
     bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run's folder; default: newest run.")] = None,
     host: Annotated[str, typer.Option(help="Another one than this machine needs MONAI Label's sign-on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="OHIF expects 8000.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
     samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
     strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
     search_filter: Annotated[str | None, typer.Option(help="Modality of the archive's series, e.g. MR.")] = None,
