@@ -19,7 +19,14 @@ from medssl.label_app.names import checked_name
 from medssl.label_app.queue import BackgroundScoring, WaitingViewers
 from medssl.label_app.recipe import find_recipe
 from medssl.label_app.studies import Studies
-from medssl.label_app.tasks import BandsOf, QueueStrategy, StudyInference, UncertaintyScoring, segmentation_of
+from medssl.label_app.tasks import (
+    BandsOf,
+    BatchPrediction,
+    QueueStrategy,
+    StudyInference,
+    UncertaintyScoring,
+    segmentation_of,
+)
 from medssl.label_app.training import ReviewTraining
 from medssl.label_app.workspace import Workspace, is_address
 from medssl.review.strategies import STRATEGIES
@@ -92,6 +99,9 @@ class ReviewApp(MONAILabelApp):
 
     def init_scoring_methods(self) -> dict[str, UncertaintyScoring]:
         return {"uncertainty": UncertaintyScoring(self.results)}
+
+    def init_batch_infer(self) -> BatchPrediction:
+        return BatchPrediction()
 
     def infer(self, request: dict[str, Any], datastore: Any = None) -> dict[str, Any]:
         """The label map as a temporary file, and its JSON; stored under `label_tag` as well with `save_label`."""

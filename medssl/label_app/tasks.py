@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from monailabel.interfaces.datastore import Datastore
+from monailabel.interfaces.tasks.batch_infer import BatchInferTask
 from monailabel.interfaces.tasks.infer_v2 import InferTask, InferType
 from monailabel.interfaces.tasks.scoring import ScoringMethod
 from monailabel.interfaces.tasks.strategy import Strategy
@@ -88,6 +89,23 @@ class BandsOf:
     def __call__(self, result: StudyResult) -> Volume:
         entropy = read_volume(result.entropy)
         return Volume(uncertainty_bands(entropy.array, self.num_classes), entropy.affine)
+
+
+class BatchPrediction(BatchInferTask):
+    """Predicts many studies, one after another; one that fails does not stop the others (MONAI Label needs a GPU)."""
+
+    def __call__(self, request: dict[str, Any], datastore: Datastore, infer: Callable) -> dict[str, Any]:
+        """Study -> its JSON, or `failure` with the reason."""
+        results = {}
+        for study in sorted(str(name) for name in self.get_images(request, datastore)):
+            try:
+                found = infer({**request, "image": study, "save_label": True})
+            except MedsslError as error:
+                results[study] = {"failure": str(error)}
+            else:
+                Path(found["file"]).unlink(missing_ok=True)
+                results[study] = found["params"]
+        return results
 
 
 class UncertaintyScoring(ScoringMethod):

@@ -4,6 +4,7 @@ It is judged by the mean Dice on cases held out: reviewed studies that no model 
 served model's own run is still there, its validation cases.
 """
 
+import contextlib
 import csv
 import json
 import logging
@@ -73,6 +74,8 @@ class ReviewTraining(TrainTask):
         facts = json.loads((self.model.given / "configs" / "inference.json").read_text())["data_facts"]
         label_map = {int(source): number for source, number in facts["label_map"].items()}
         studies = study_examples(datastore, self.model.workspace.root / "held_out.json", self.seed)
+        if not any(example.role == LABELLED for example in studies):
+            raise DataError("no reviewed study to train on. Submit labels first, of at least two patients.")
         run = run_examples(self.recipe.run, label_map, studies)
         ids = write_cases([*studies, *run], self.model.structures, folder / "data")
         of_run = [name for name in ids[HELD_OUT] if name in {example.id for example in run}]
@@ -123,7 +126,8 @@ def evaluate(bundle: Path, facts: dict[str, Any], held_out: Sequence[str], folde
     same = {str(number): number for number in facts["label_map"].values()}
     predictor = load_predictor(bundle, data_facts={**facts, "label_map": same})
     cases = [case for case in find_folder(folder / "data") if case["id"] in held_out]
-    return Evaluation(predictor, cases, folder / "before").run()
+    with (folder / "training.log").open("a") as log, contextlib.redirect_stdout(log):
+        return Evaluation(predictor, cases, folder / "before").run()
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:

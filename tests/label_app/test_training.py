@@ -172,6 +172,12 @@ def test_one_reviewed_study_is_too_few_without_the_models_own_cases(task, scans_
         alone({}, store)
 
 
+def test_nothing_is_trained_without_a_reviewed_study(task, scans_to_review, tmp_path):
+    shutil.copytree(scans_to_review, tmp_path / "unseen")
+    with pytest.raises(DataError, match="no reviewed study"):
+        task({}, StudyDatastore(str(tmp_path / "unseen"), {1: "kidney"}))
+
+
 def test_who_is_held_out_stays_so_when_more_is_reviewed(tmp_path):
     file, patients = tmp_path / "held_out.json", [f"p{i:02d}" for i in range(20)]
     held = set()
