@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from monailabel.interfaces.datastore import Datastore
@@ -59,7 +59,7 @@ class ReviewTraining(TrainTask):
             folder.mkdir()
             started, outcome = time.time(), dict[str, Any](training=folder.name, status="failed")
             try:
-                self._train(folder, _epochs(request), datastore, outcome)
+                self._train(folder, _epochs(request), cast(StudyDatastore, datastore), outcome)
             except MedsslError as error:
                 outcome["reason"] = str(error)
                 raise
@@ -68,8 +68,7 @@ class ReviewTraining(TrainTask):
                 write_text_atomically(folder / "outcome.json", json.dumps(outcome, indent=1))
             return outcome
 
-    def _train(self, folder: Path, epochs: int | None, datastore: Datastore, outcome: dict[str, Any]) -> None:
-        assert isinstance(datastore, StudyDatastore)  # noqa: S101
+    def _train(self, folder: Path, epochs: int | None, datastore: StudyDatastore, outcome: dict[str, Any]) -> None:
         served = self.model.bundle
         facts = json.loads((self.model.given / "configs" / "inference.json").read_text())["data_facts"]
         label_map = {int(source): number for source, number in facts["label_map"].items()}
