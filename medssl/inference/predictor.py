@@ -141,14 +141,25 @@ def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
 
     Overrides replace top-level keys of it; those that are None do not.
     """
-    root = Path(bundle)
-    root = root / "bundle" if (root / "bundle" / "configs").is_dir() else root
-    config = root / "configs" / "inference.json"
-    if not config.is_file():
-        raise ConfigError(f"{root}: no configs/inference.json. Give a bundle, or the folder of a finished run.")
-    if not (root / "models" / "model.pt").is_file() and "checkpoint" not in overrides:
-        raise CheckpointError(f"{root / 'models' / 'model.pt'}: no trained weights. Give the folder of a finished run.")
+    root = bundle_root(bundle)
+    if "checkpoint" not in overrides:
+        require_weights(root)
     parser = ConfigParser()
-    parser.read_config(str(config))
+    parser.read_config(str(root / "configs" / "inference.json"))
     parser.update({"bundle_root": str(root), **{key: value for key, value in overrides.items() if value is not None}})
     return parser
+
+
+def bundle_root(path: str | Path) -> Path:
+    """The bundle at `path`, a bundle or a run with one; ConfigError if there is none."""
+    root = Path(path)
+    root = root / "bundle" if (root / "bundle" / "configs").is_dir() else root
+    if not (root / "configs" / "inference.json").is_file():
+        raise ConfigError(f"{root}: no configs/inference.json. Give a bundle, or the folder of a finished run.")
+    return root
+
+
+def require_weights(root: Path) -> None:
+    """CheckpointError if the bundle at `root` has no trained weights."""
+    if not (root / "models" / "model.pt").is_file():
+        raise CheckpointError(f"{root / 'models' / 'model.pt'}: no trained weights. Give the folder of a finished run.")

@@ -17,7 +17,7 @@ from medssl.engine.run_folder import read_facts
 from medssl.errors import ConfigError, DataError, MedsslError
 from medssl.files import FolderLock
 from medssl.label_app import shim
-from medssl.label_app.model import bundle_root
+from medssl.label_app.model import trained_bundle
 from medssl.label_app.workspace import EXTENSIONS, Workspace, default_workspace, is_address
 from medssl.review.strategies import check_strategy
 
@@ -72,7 +72,7 @@ class LabelServer:
         require_extra()
         self._check_host()
         check_strategy(self.strategy)
-        bundle = bundle_root(self.bundle or newest_run()).resolve()
+        bundle = trained_bundle(self.bundle or newest_run()).resolve()
         studies = self._checked_studies()
         workspace = (self.workspace or default_workspace(self.studies)).resolve()
         conf = {"bundle": str(bundle), "strategy": self.strategy, "seed": str(self.seed)}

@@ -8,9 +8,9 @@ from typing import Any
 
 from medssl.data.volumes import content_digest
 from medssl.engine.distributed import local_device
-from medssl.errors import CheckpointError, ConfigError
+from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
-from medssl.inference.predictor import Predictor, parse_bundle
+from medssl.inference.predictor import Predictor, bundle_root, parse_bundle, require_weights
 from medssl.label_app.names import checked_name
 from medssl.label_app.workspace import Workspace
 
@@ -39,7 +39,7 @@ class ServedModel:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.given = bundle_root(self.given)
+        self.given = trained_bundle(self.given)
         self._origin = content_digest(self.given / "models" / "model.pt")
         metadata = json.loads((self.given / "configs" / "metadata.json").read_text())
         self.name = checked_name(str(metadata.get("name", self.given.name)), f"{self.given}: name in metadata.json")
@@ -84,13 +84,13 @@ class ServedModel:
         return LoadedModel(bundle, predictor, predictor.settings())
 
 
-def bundle_root(path: Path) -> Path:
-    """The bundle at `path`, a bundle or a run with one; CheckpointError if it has no trained weights."""
-    root = path / "bundle" if (path / "bundle" / "configs").is_dir() else path
-    if not (root / "configs" / "inference.json").is_file():
-        raise ConfigError(f"{path}: no bundle and no finished run. Expected configs/inference.json in it.")
+def trained_bundle(path: Path) -> Path:
+    """The bundle of a model of scans at `path`, a bundle or a run with one.
+
+    Raises ConfigError where there is none, CheckpointError if it has no trained weights.
+    """
+    root = bundle_root(path)
     if "data_facts" not in json.loads((root / "configs" / "inference.json").read_text()):
         raise ConfigError(f"{root}: not a model of 3-D scans. Give a bundle such as bundles/gbdl, trained.")
-    if not (root / "models" / "model.pt").is_file():
-        raise CheckpointError(f"{root / 'models' / 'model.pt'}: no trained weights. Give the folder of a finished run.")
+    require_weights(root)
     return root

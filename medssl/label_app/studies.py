@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import requests
 from filelock import FileLock
 from monailabel.interfaces.exception import ImageNotFoundException
 
 from medssl.data.validate import check_case
-from medssl.data.volumes import content_digest, write_nifti
+from medssl.data.volumes import content_digest
 from medssl.errors import DataError, MedsslError, error_behind
-from medssl.inference.outputs import describe
+from medssl.inference.outputs import describe, map_paths, write_maps
 from medssl.inference.predictor import Prediction
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import LoadedModel, ServedModel
@@ -115,7 +114,6 @@ def _prediction(name: str, scan: str, loaded: LoadedModel) -> Prediction:
 
 
 def _written(prediction: Prediction, loaded: LoadedModel, folder: Path) -> StudyResult:
-    segmentation, entropy = folder / "segmentation.nii.gz", folder / "entropy.nii.gz"
-    write_nifti(segmentation, prediction.segmentation, prediction.affine, np.uint8)
-    write_nifti(entropy, prediction.entropy, prediction.affine, np.float32)
+    write_maps(prediction, folder, with_probabilities=False)
+    segmentation, entropy = map_paths(folder, prediction.case_id, with_probabilities=False)
     return StudyResult(segmentation, entropy, describe(prediction, loaded.predictor.structures))

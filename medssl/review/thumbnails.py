@@ -14,7 +14,7 @@ from matplotlib.image import imsave
 from scipy import ndimage
 
 from medssl.data.volumes import read_volume
-from medssl.report.figures.panels import CONTOURS
+from medssl.report.figures.panels import colour
 from medssl.report.figures.slices import MARGIN_MM, Array, View, to_radiological
 from medssl.review.measuring import Measured, read_maps, view_of
 
@@ -89,11 +89,6 @@ def outlines(classes: Array, pixel_mm: tuple[float, float]) -> list[tuple[str, s
         parts = [" ".join(f"{x:.4g},{y:.4g}" for x, y in (line - 0.5) * pixel_mm) for line in lines]
         found.append((colour(int(number)), "".join(f"M{part}Z" for part in parts)))
     return found
-
-
-def colour(number: int) -> str:
-    """The colour a class is outlined with, as in the reports."""
-    return CONTOURS[(number - 1) % len(CONTOURS)]
 
 
 def legend(names: Mapping[int, str]) -> list[tuple[str, str]]:

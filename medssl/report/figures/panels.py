@@ -73,7 +73,7 @@ def _contour(axes: Axes, classes: Array) -> None:
         # The frame of zeros closes the outline of what touches the border of the picture.
         mask = np.pad(classes == number, 1).astype(float)
         y, x = (np.arange(-1, size + 1) for size in classes.shape)
-        axes.contour(x, y, mask, levels=[0.5], colors=[_colour(number)], linewidths=1.3)
+        axes.contour(x, y, mask, levels=[0.5], colors=[colour(number)], linewidths=1.3)
 
 
 def _draw_errors(axes: Axes, label: Array, prediction: Array) -> None:
@@ -150,7 +150,7 @@ def _colour_bar(figure: Figure, beside: Axes, bits: Normalize) -> None:
 
 
 def _legend(figure: Figure, structures: Mapping[int, str]) -> None:
-    outlines = [Line2D([], [], color=_colour(number), lw=2, label=name) for number, name in structures.items()]
+    outlines = [Line2D([], [], color=colour(number), lw=2, label=name) for number, name in structures.items()]
     errors = {"missed": MISSED, "added": EXTRA} | ({"wrong structure": SWAPPED} if len(structures) > 1 else {})
     fills = [Patch(color=colour, label=name) for name, colour in errors.items()]
     figure.legend(
@@ -163,5 +163,6 @@ def _legend(figure: Figure, structures: Mapping[int, str]) -> None:
     )
 
 
-def _colour(number: int) -> str:
+def colour(number: int) -> str:
+    """The colour a class is outlined with."""
     return CONTOURS[(int(number) - 1) % len(CONTOURS)]

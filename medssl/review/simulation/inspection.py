@@ -10,13 +10,13 @@ import numpy as np
 from medssl.errors import DataError
 from medssl.files import write_text_atomically
 from medssl.inference.evaluation import write_rows
-from medssl.report.comparison.bootstrap import UNKNOWN, Interval, case_interval, crossed_interval
+from medssl.report.comparison.bootstrap import UNKNOWN, Interval
 from medssl.report.comparison.markdown import grid_markdown
 from medssl.report.figures.slices import load_case
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import Run, load_run
 from medssl.review.simulation.discovery import ORDERS, UNITS, Curve, case_curves
-from medssl.review.simulation.texts import gain_cell
+from medssl.review.simulation.gains import gain_cell, gain_of
 
 COLUMNS = ("dataset", "method", "labelled", "seed", "case", "unit", "order", "area")
 WORK = np.linspace(0, 1, 101)
@@ -50,8 +50,7 @@ class Inspection:
         if not self.cases:
             return math.nan, UNKNOWN
         differences = self.areas[unit, "uncertainty"] - self.areas[unit, over]
-        interval = crossed_interval if len(self.seeds) > 1 else case_interval
-        return float(differences.mean()), interval(differences, self.patients)
+        return gain_of(differences, self.patients)
 
 
 def inspect_runs(folders: Sequence[str | Path]) -> list[Inspection]:

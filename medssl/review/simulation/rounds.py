@@ -15,13 +15,13 @@ from medssl.data.datasets import open_dataset
 from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
 from medssl.inference.evaluation import write_rows
-from medssl.report.comparison.bootstrap import Interval, case_interval, crossed_interval
+from medssl.report.comparison.bootstrap import Interval
 from medssl.report.comparison.markdown import grid_markdown
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import load_run
 from medssl.report.tables import by_case, case_mean
+from medssl.review.simulation.gains import gain_cell, gain_of
 from medssl.review.simulation.pool import ORACLE, offered, score_pool
-from medssl.review.simulation.texts import gain_cell
 from medssl.review.strategies import STRATEGIES
 from medssl.sweep import Row as SweepRow
 from medssl.sweep import Training, train_all
@@ -48,9 +48,7 @@ class RoundsResult:
 
     def gain(self, strategy: str, over: str) -> tuple[float, Interval]:
         """How much larger the area of a strategy is than that of another one, and its interval."""
-        differences = self.area(strategy) - self.area(over)
-        interval = crossed_interval if len(self.seeds) > 1 else case_interval
-        return float(differences.mean()), interval(differences, self.patients)
+        return gain_of(self.area(strategy) - self.area(over), self.patients)
 
 
 @dataclass(frozen=True)

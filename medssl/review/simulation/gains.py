@@ -1,0 +1,23 @@
+"""Gains of one order over another: means with intervals, and as text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from medssl.report.comparison.bootstrap import Interval, case_interval, crossed_interval
+from medssl.report.comparison.difference_tables import interval_text, signed
+from medssl.report.grids import Cell
+
+
+def gain_of(differences: np.ndarray, patients: Sequence[str]) -> tuple[float, Interval]:
+    """Mean of differences (seeds, cases) and its 95 % interval over both; over cases alone where there is one seed."""
+    interval = crossed_interval if len(differences) > 1 else case_interval
+    return float(differences.mean()), interval(differences, patients)
+
+
+def gain_cell(mean: float, interval: Interval) -> Cell:
+    """A difference of shares in points (hundredths) and its 95 % interval; a star where that excludes zero."""
+    scaled = Interval(100 * interval.low, 100 * interval.high)
+    return Cell(
+        signed(100 * mean, "points") + (" *" if scaled.excludes_zero else ""), small=interval_text(scaled, "points")
+    )
