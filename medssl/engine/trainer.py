@@ -36,9 +36,9 @@ class MethodTrainer(Trainer):
     `method` is a module that holds all networks of a training method and maps a batch to named scalar losses; where it
     has an `after_step` that is called after the optimiser's step (for moving averages). The optimiser steps after every
     batch, the scheduler too; all randomness of a step follows from `seed` and its number. In a process group the method
-    is wrapped for distributed training. The engine's output is the losses as floats, their mean over all processes. A
-    second stage of a run counts on from the `first_epoch` that the one before it
-    ended with, up to `max_epochs`.
+    is wrapped for distributed training. A gradient longer than `max_grad_norm`, if that is given, is shortened to it. The
+    engine's output is the losses as floats, their mean over all processes. A second stage of a run counts on from the
+    `first_epoch` that the one before it ended with, up to `max_epochs`.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class MethodTrainer(Trainer):
         amp: bool | str = False,
         seed: int = 0,
         first_epoch: int = 0,
+        max_grad_norm: float | None = None,
         train_handlers: Sequence[Any] | None = None,
     ) -> None:
         amp = flag(amp, "amp")
@@ -59,9 +60,12 @@ class MethodTrainer(Trainer):
             raise ConfigError(
                 f"epochs {first_epoch} to {max_epochs}: a training, and each of its stages, needs at least one."
             )
+        if max_grad_norm is not None and not max_grad_norm > 0:
+            raise ConfigError(f"max_grad_norm {max_grad_norm}: expected a length above 0, or null for any length.")
         super().__init__(device=device, max_epochs=max_epochs, data_loader=train_data_loader, amp=amp, decollate=False)
         self.method = method.to(device)  # its networks are there already; its buffers need not be
         self.optimizer, self.lr_scheduler, self.seed = optimizer, lr_scheduler, seed
+        self.max_grad_norm = max_grad_norm
         self.first_epoch = self.state.epoch = first_epoch
         self.steps_per_epoch = len(train_data_loader)
         self.state.iteration = first_epoch * self.steps_per_epoch
@@ -164,6 +168,9 @@ class MethodTrainer(Trainer):
         if not math.isfinite(values["loss"]):
             raise TrainingDiverged(values, self.state.epoch, self.state.iteration, _ids_of_all(batch))
         self.grad_scaler.scale(losses["loss"]).backward()
+        if self.max_grad_norm is not None:
+            self.grad_scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.method.parameters(), self.max_grad_norm)
         self.grad_scaler.step(self.optimizer)
         self.grad_scaler.update()
         values["lr"] = self.optimizer.param_groups[0]["lr"]

@@ -12,7 +12,7 @@ from ignite.engine import Events
 from torch import nn
 
 from medssl.engine import CheckpointStore, MethodTrainer, RunFolder, TrainingDiverged, load_tensors, place
-from medssl.errors import CheckpointError
+from medssl.errors import CheckpointError, ConfigError
 
 
 def flat(state, prefix="") -> dict:
@@ -286,3 +286,28 @@ def test_buffers_of_a_method_follow_its_networks_to_the_device():
     loader = torch.utils.data.DataLoader([{"x": torch.zeros(2)}])
     trainer = MethodTrainer(method, optimizer, loader, max_epochs=1, device="meta")
     assert {value.device.type for value in trainer.method.state_dict().values()} == {"meta"}
+
+
+@pytest.mark.parametrize("limit", [None, 100.0, 3.0])
+def test_gradient_is_shortened_to_the_length_given(line_loader, limit):
+    class Slope(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.slope = nn.Parameter(torch.zeros(1))
+
+        def forward(self, batch):
+            return {"loss": ((self.slope - 3) * batch["x"]).square().mean()}
+
+    method, seen = Slope(), []
+    optimizer = torch.optim.SGD(method.parameters(), lr=0.0)
+    optimizer.register_step_pre_hook(lambda *_: seen.append(float(method.slope.grad)))
+    MethodTrainer(method, optimizer, line_loader, 1, "cpu", max_grad_norm=limit).run()
+    x = torch.tensor([[0.5, 0.625], [0.75, 0.875], [1.0, 1.125], [1.25, 1.375]])
+    free = (-6 * x.square().mean(1)).tolist()  # from -1.9 to -10.4
+    assert seen == pytest.approx([max(g, -limit) if limit else g for g in free], rel=1e-5)
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
+def test_length_of_gradients_that_makes_no_sense_is_refused(line_trainer, limit):
+    with pytest.raises(ConfigError, match="max_grad_norm"):
+        line_trainer(epochs=1, max_grad_norm=limit)
