@@ -199,6 +199,9 @@ def _ids_of_all(batch: dict[str, Any]) -> list[str]:
 
 
 def place(network: nn.Module, device: torch.device | str, channels_last: bool | str = False) -> nn.Module:
-    """`network` on `device`, its 3-D weights stored channels-last if asked for."""
+    """`network` on `device`, the weights of its 2-D or 3-D convolutions stored channels-last if asked for."""
     network = network.to(device)
-    return network.to(memory_format=torch.channels_last_3d) if flag(channels_last, "channels_last") else network
+    if not flag(channels_last, "channels_last"):
+        return network
+    is_3d = any(parameter.ndim == 5 for parameter in network.parameters())
+    return network.to(memory_format=torch.channels_last_3d if is_3d else torch.channels_last)

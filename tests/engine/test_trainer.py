@@ -240,11 +240,15 @@ def test_training_goes_on_in_training_mode_after_a_validation(line_trainer):
     assert modes == [True] * 8
 
 
-def test_channels_last_changes_the_layout_not_the_numbers():
-    network, image = nn.Conv3d(2, 3, 3), torch.rand(1, 2, 5, 5, 5)
+@pytest.mark.parametrize(
+    ("network", "size", "layout"),
+    [(nn.Conv3d, (5, 5, 5), torch.channels_last_3d), (nn.Conv2d, (5, 5), torch.channels_last)],
+)
+def test_channels_last_changes_the_layout_not_the_numbers(network, size, layout):
+    network, image = network(2, 3, 3), torch.rand(1, 2, *size)
     expected = network(image)
     placed = place(network, "cpu", channels_last=True)
-    assert placed.weight.is_contiguous(memory_format=torch.channels_last_3d)
+    assert placed.weight.is_contiguous(memory_format=layout)
     assert torch.allclose(placed(image), expected, atol=1e-6)
 
 
