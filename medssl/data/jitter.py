@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import torch
 from monai import transforms as mt
 from monai.config import KeysCollection
 
@@ -27,5 +28,5 @@ class RandJitterd(mt.MapTransform, mt.Randomizable):
         changed = dict(data)
         for key in self.keys:
             image = data[key]
-            changed[key] = image * self.factor + (image.mean() * (1 - self.factor) + self.offset)
+            changed[key] = torch.add(image.mean() * (1 - self.factor) + self.offset, image, alpha=self.factor)
         return changed
