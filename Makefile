@@ -57,8 +57,10 @@ test: setup
 test-slow: setup
 	$(PY) -m pytest -m slow
 
-bench: setup
-	$(PY) benchmarks/run.py
+# With medpy, a peer that nothing else needs; writes benchmarks/README.md.
+bench:
+	$(MAKE) setup EXTRAS=$(EXTRAS),bench
+	OMP_NUM_THREADS=1 $(PY) benchmarks/run.py $(BENCH)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,11 +7,10 @@ threads that spin while they wait for each other, and on a busy machine little e
 """
 
 import itertools
-import statistics
-import time
 from collections.abc import Callable, Iterator
 
 import torch
+from timing import alternating_medians, one_thread
 from torch import Tensor
 
 from medssl.losses import RankOneGaussians, product_of_gaussians_kl
@@ -56,31 +55,23 @@ def deviation(slices: int, dimension: int) -> float:
     return torch.cat(found).max().item()  # NaN if one is NaN
 
 
-def cpu_seconds(kl: Callable[[RankOneGaussians], Tensor], mean: Tensor, v: Tensor, calls: int) -> float:
-    """CPU seconds of one forward and backward pass, averaged over `calls`."""
-    started = time.process_time()
-    for _ in range(calls):
-        leaves = mean.clone().requires_grad_(), v.clone().requires_grad_()
-        kl(RankOneGaussians(*leaves, c=1.0)).sum().backward()
-    return (time.process_time() - started) / calls
+def gradient_of(kl: Callable[[RankOneGaussians], Tensor], mean: Tensor, v: Tensor, calls: int) -> Callable[[], None]:
+    """`calls` forward and backward passes."""
+
+    def run() -> None:
+        for _ in range(calls):
+            leaves = mean.clone().requires_grad_(), v.clone().requires_grad_()
+            kl(RankOneGaussians(*leaves, c=1.0)).sum().backward()
+
+    return run
 
 
-def alternating_medians(mean: Tensor, v: Tensor, repeats: int) -> tuple[float, float]:
-    """Median CPU seconds of the closed and of the dense form, timed in turn; the first round warms up."""
-    rounds = [(cpu_seconds(closed, mean, v, CALLS), cpu_seconds(dense, mean, v, 1)) for _ in range(repeats + 1)]
-    ours, peer = zip(*rounds[1:], strict=True)
-    return statistics.median(ours), statistics.median(peer)
-
-
-def measure(
-    slices: int = 32, dimension: int = 256, batch: int = 4, repeats: int = 7
-) -> Iterator[tuple[str, str, float, float]]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+def measure(slices: int = 32, dimension: int = 256, batch: int = 4, repeats: int = 5) -> Iterator[tuple]:
+    with one_thread():
         worst = deviation(slices, dimension)
-        ours, peer = alternating_medians(*inputs(slices, dimension, batch), repeats)
-    finally:
-        torch.set_num_threads(threads)
+        mean, v = inputs(slices, dimension, batch)
+        ours, peer = alternating_medians(
+            gradient_of(closed, mean, v, CALLS), gradient_of(dense, mean, v, 1), repeats=repeats
+        )
     size = f"{slices} slices, D = {dimension}, batch {batch}"
-    yield f"product KL, {size}: {worst:.1e} off dense float64 at most", "dense, float32", ours, peer
+    yield f"product KL, {size}: {worst:.1e} off dense float64 at most", "dense, float32", ours / CALLS, peer, 100.0

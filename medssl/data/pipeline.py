@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from monai import transforms as mt
 from torch import Tensor
 
 from medssl.data.datasets import DatasetFacts, Geometry
+from medssl.data.jitter import RandJitterd
 from medssl.data.regions import BodyRegion, LabelRegion
+from medssl.data.rotation import RandRotateInPlaned
 from medssl.data.volumes import LoadVolumed
 from medssl.errors import DataError
 from medssl.flags import flag
@@ -82,18 +83,16 @@ class Pipeline:
         return mt.Compose([*steps, mt.SelectItemsd([*kept, "id"])])
 
     def augmentation(self, with_label: bool = True) -> mt.Compose:
-        """A random patch with jitter (image only), in-plane rotation and horizontal flip (nearest for the label)."""
+        """A random patch with horizontal flip, jitter (image only) and in-plane rotation (nearest for the label)."""
         keys = ["image", "label"] if with_label else ["image"]
-        modes = ["bilinear", "nearest"][: len(keys)]
-        radians = float(np.deg2rad(self.rotation_degrees))
+        modes, types = ["bilinear", "nearest"][: len(keys)], [torch.float32, torch.uint8][: len(keys)]
         return mt.Compose(
             [
                 mt.RandSpatialCropd(keys, self.geometry.patch_size, random_size=False),
-                mt.RandScaleIntensityFixedMeand("image", factors=self.jitter, preserve_range=False, prob=1.0),
-                mt.RandShiftIntensityd("image", offsets=self.jitter / 2, prob=1.0),
-                mt.RandRotated(keys, range_z=radians, prob=0.5, mode=modes, padding_mode="border"),
                 mt.RandFlipd(keys, spatial_axis=0, prob=self.flip_probability),
-                mt.EnsureTyped(keys, dtype=[torch.float32, torch.uint8][: len(keys)], track_meta=False),
+                mt.EnsureTyped(keys, dtype=types, track_meta=False),  # what follows is faster on plain tensors
+                RandJitterd("image", self.jitter),
+                RandRotateInPlaned(keys, modes, self.rotation_degrees, prob=0.5),
             ]
         )
 

@@ -36,7 +36,7 @@ class MethodTrainer(Trainer):
     `method` is a module that holds all networks of a training method and maps a batch to named scalar losses; where it
     has an `after_step` that is called after the optimiser's step (for moving averages). The optimiser steps after every
     batch, the scheduler too; all randomness of a step follows from `seed` and its number. In a process group the method
-    is wrapped for distributed training. A gradient longer than `max_grad_norm`, if that is given, is shortened to it. The
+    is wrapped for distributed training. A gradient longer than `max_grad_norm`, where given, is shortened to it. The
     engine's output is the losses as floats, their mean over all processes. A second stage of a run counts on from the
     `first_epoch` that the one before it ended with, up to `max_epochs`.
     """

@@ -10,15 +10,12 @@ from typing import Any
 
 import ignite.distributed as idist
 import numpy as np
-import torch
 
-from medssl.data.pipeline import LabelMap
-from medssl.data.volumes import read_volume
-from medssl.errors import DataError, MedsslError
+from medssl.errors import MedsslError
 from medssl.files import write_atomically, write_text_atomically
-from medssl.inference.outputs import write_maps
 from medssl.inference.predictor import Prediction, Predictor
-from medssl.metrics import ece, evaluate_masks, pavpu, uce
+from medssl.inference.scoring import CaseScoring
+from medssl.inference.workers import in_processes, paying_workers
 
 COLUMNS = (
     "case", "structure", "dice", "jaccard", "hd95_mm", "asd_mm", "assd_mm", "empty", "label_ml", "predicted_ml",
@@ -30,8 +27,9 @@ COLUMNS = (
 class Evaluation:
     """Predicts `cases`, compares with their labels on the scans' own grid and writes `output_dir`/per_case.csv.
 
-    Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). PAvPU uses windows of
-    `pavpu_window` voxels, not overlapping, and calls one certain below `pavpu_threshold_bits`.
+    Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). The last two numbers are those of
+    `CaseScoring`. Cases are scored and written in `metric_workers` processes while the next is predicted: 0 for none,
+    None for as many as pay. The rows are the same.
     """
 
     predictor: Predictor
@@ -39,6 +37,12 @@ class Evaluation:
     output_dir: str | Path
     pavpu_window: int = 4
     pavpu_threshold_bits: float = 0.4
+    metric_workers: int | None = 0
+
+    @property
+    def scoring(self) -> CaseScoring:
+        label_map, structures = self.predictor.pipeline.facts.target.label_map, self.predictor.structures
+        return CaseScoring(label_map, structures, self.pavpu_window, self.pavpu_threshold_bits)
 
     def run(self) -> list[dict[str, Any]]:
         """The rows of per_case.csv; the first process of a group does the work."""
@@ -48,7 +52,9 @@ class Evaluation:
         if not self.cases:
             print("evaluation: the split has no cases to evaluate", flush=True)
             return []
-        rows = [row for case in self.cases for row in self._evaluate(case, folder / "predictions")]
+        workers = paying_workers(len(self.cases)) if self.metric_workers is None else self.metric_workers
+        scored = in_processes(self.scoring.stored_rows, self._predicted(folder / "predictions"), workers)
+        rows = [row for case_rows in scored for row in case_rows]
         require_consistent_overlaps(rows)
         write_rows(folder / "per_case.csv", COLUMNS, rows)
         write_text_atomically(folder / "settings.json", json.dumps(self._all_settings(), indent=1))
@@ -63,53 +69,14 @@ class Evaluation:
             "roles": sorted({case.get("role", "") for case in self.cases}),
         }
 
-    def _evaluate(self, case: dict[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
-        started = time.perf_counter()
-        prediction = self.predictor(case)
-        seconds = time.perf_counter() - started
-        write_maps(prediction, folder, with_probabilities=False)
-        label = self.label_of(case, prediction)
-        shared = {**self.uncertainty_scores(prediction, label), "seconds": seconds}
-        for index, name in self.predictor.structures.items():
-            scores = _scores(prediction.segmentation == index, label == index, prediction.spacing_mm)
-            yield {"case": case["id"], "structure": name, **scores, **shared}
-        print(f"evaluation: {case['id']}  {seconds:.1f} s", flush=True)
-
-    def label_of(self, case: dict[str, Any], prediction: Prediction) -> np.ndarray:
-        """The case's label as classes, on the prediction's grid; DataError where its shape is another."""
-        raw = read_volume(case["label"]).array
-        if raw.shape != prediction.entropy.shape:
-            raise DataError(f"{case['label']}: shape {raw.shape}, the scan has {prediction.entropy.shape}.")
-        label_map = LabelMap(self.predictor.pipeline.facts.target.label_map)
-        return label_map(torch.as_tensor(raw.astype(np.int32))).numpy()
-
-    def uncertainty_scores(self, prediction: Prediction, label: np.ndarray) -> dict[str, float]:
-        """Mean entropy, PAvPU, UCE and ECE of a case."""
-        correct = prediction.segmentation == label
-        entropy, window = prediction.entropy, self.pavpu_window
-        certain_below = self.pavpu_threshold_bits
-        return {
-            "mean_entropy_bits": float(entropy.mean()),
-            "pavpu": pavpu(correct, entropy, window, uncertainty_threshold=certain_below),
-            "uce": uce(entropy / np.log2(len(prediction.probs)), correct),
-            "ece": ece(prediction.probs, label),
-        }
-
-
-def _scores(predicted: np.ndarray, label: np.ndarray, spacing_mm: Sequence[float]) -> dict[str, Any]:
-    found = evaluate_masks(predicted, label, spacing_mm)
-    voxel_ml = float(np.prod(spacing_mm)) / 1000
-    sides = {(True, True): "", (False, True): "prediction", (True, False): "label", (False, False): "both"}
-    return {
-        "dice": found["dice"],
-        "jaccard": found["jaccard"],
-        "hd95_mm": found["hd95"],
-        "asd_mm": found["asd"],
-        "assd_mm": found["assd"],
-        "empty": sides[bool(predicted.any()), bool(label.any())],
-        "label_ml": float(label.sum()) * voxel_ml,
-        "predicted_ml": float(predicted.sum()) * voxel_ml,
-    }
+    def _predicted(self, folder: Path) -> Iterator[tuple[dict[str, Any], Prediction, float, Path]]:
+        """The arguments of `CaseScoring.stored_rows`, case by case."""
+        for case in self.cases:
+            started = time.perf_counter()
+            prediction = self.predictor(case)
+            seconds = time.perf_counter() - started
+            print(f"evaluation: {case['id']}  {seconds:.1f} s", flush=True)
+            yield case, prediction, seconds, folder
 
 
 def evaluation_folder(run: str | Path, role: str = "test") -> str:

@@ -10,7 +10,7 @@ from medssl.data.volumes import write_nifti
 from medssl.files import write_text_atomically
 from medssl.inference.dicom_outputs import dicom_paths
 from medssl.inference.predictor import Prediction
-from medssl.uncertainty.ranking import slice_needs, structure_scores
+from medssl.uncertainty.ranking import entropy_around, slice_needs, structure_surroundings, surroundings
 
 UNCERTAIN_SLICES = 5
 MAP_NAMES = ("seg", "entropy", "prob")
@@ -40,7 +40,8 @@ def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, An
     """
     segmentation, entropy, spacing_mm = prediction.segmentation, prediction.entropy, prediction.spacing_mm
     voxel_ml = float(np.prod(spacing_mm)) / 1000
-    around = structure_scores(segmentation, entropy, spacing_mm, structures)
+    near = structure_surroundings(segmentation, spacing_mm, structures)
+    around = {name: entropy_around(mask, entropy) for name, mask in near.items()}
     found = {}
     for index, name in structures.items():
         inside = segmentation == index
@@ -50,7 +51,10 @@ def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, An
             "mean_entropy_bits": round(float(entropy[inside].mean()) if inside.any() else 0.0, 6),
             "surroundings_entropy_bits": round(around[name], 6),
         }
-    needs = slice_needs(segmentation, entropy, spacing_mm)[:UNCERTAIN_SLICES]
+    # near one of them, or near a class that is not named
+    others = surroundings((segmentation > 0) & ~np.isin(segmentation, list(structures)), spacing_mm)
+    any_near = np.logical_or.reduce([others, *near.values()])
+    needs = slice_needs(segmentation, entropy, spacing_mm, near=any_near)[:UNCERTAIN_SLICES]
     return {
         "id": prediction.case_id,
         "score": round(float(np.mean(list(around.values()))), 6),

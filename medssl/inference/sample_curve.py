@@ -50,8 +50,8 @@ def case_rows(evaluation: Evaluation, case: dict[str, Any], counts: Sequence[int
     """The case's scores from its first n samples, for each n of the rising `counts`."""
     structures = evaluation.predictor.structures
     for count, (prediction, seconds) in zip(counts, evaluation.predictor.running(case, counts), strict=True):
-        label = evaluation.label_of(case, prediction)
-        uncertainty = evaluation.uncertainty_scores(prediction, label)
+        label = evaluation.scoring.label_of(case, prediction)
+        uncertainty = evaluation.scoring.uncertainty_scores(prediction, label)
         yield {
             "case": case["id"],
             "samples": count,

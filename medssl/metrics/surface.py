@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import KDTree
+from scipy import ndimage
 
 from medssl.metrics.inputs import Array, Values, boolean_pair, positive_spacing_mm
+from medssl.metrics.nearest import nearest_distances_mm
+
+DENSE_SHARE = 1 / 8  # of the box: noise has more surface voxels than that, an organ far fewer
 
 
 class SurfaceMeasures(NamedTuple):
@@ -54,30 +57,41 @@ def surface_voxels(mask: Array) -> Array:
 
 def _directed_distances_mm(predicted: Array, reference: Array, spacing: Array) -> tuple[Array, Array]:
     """Distances from each surface voxel to the other mask's surface: prediction to label, label to prediction."""
-    # Nothing lies outside the joint box, so a crop without any margin leaves both surfaces as they are.
-    box = _bounding_box(predicted | reference)
-    predicted_surface, reference_surface = surface_voxels(predicted[box]), surface_voxels(reference[box])
-    return (
-        _distances_mm(predicted_surface, reference_surface, spacing),
-        _distances_mm(reference_surface, predicted_surface, spacing),
-    )
+    surfaces = _Surface(predicted), _Surface(reference)
+    return _distances_mm(*surfaces, spacing), _distances_mm(*surfaces[::-1], spacing)
 
 
-def _distances_mm(from_surface: Array, to_surface: Array, spacing: Array) -> Array:
+class _Surface:
+    """A mask's surface as an array of its shape, and the indices (N, D) of its voxels."""
+
+    def __init__(self, mask: Array) -> None:
+        # Nothing lies outside the box, so a crop without any margin leaves the surface as it is.
+        box = _bounding_box(mask)
+        cropped = surface_voxels(mask[box])
+        self.array = np.zeros(mask.shape, dtype=bool)
+        self.array[box] = cropped
+        self.voxels = np.argwhere(cropped) + [part.start for part in box]
+
+
+def _distances_mm(surface: _Surface, other: _Surface, spacing: Array) -> Array:
     """Distance from each voxel of one surface to the nearest of the other.
 
-    A tree grows with the surface, a distance transform with the volume: 0.3 s against 1.2 s for one kidney. Voxels
-    on both surfaces, often the most, have distance 0 without a look into the tree.
+    Work on voxels grows with the surfaces, a distance transform with the volume: it is for masks that are all surface.
+    Voxels on both surfaces, often the most, have distance 0 without a look.
     """
-    tree = KDTree(np.argwhere(to_surface) * spacing, compact_nodes=False, balanced_tree=False)
-    apart_mm, _ = tree.query(np.argwhere(from_surface & ~to_surface) * spacing)
-    return np.concatenate([apart_mm, np.zeros(np.count_nonzero(from_surface & to_surface))])
+    apart = surface.voxels[~other.array[tuple(surface.voxels.T)]]
+    found = np.zeros(len(surface.voxels))
+    if len(apart) + len(other.voxels) > DENSE_SHARE * other.array.size:
+        found[: len(apart)] = ndimage.distance_transform_edt(~other.array, sampling=spacing)[tuple(apart.T)]
+    elif len(apart):
+        found[: len(apart)] = nearest_distances_mm(apart, other.voxels, spacing)
+    return found
 
 
 def _bounding_box(mask: Array) -> tuple[slice, ...]:
     """The smallest box around a mask that is not empty."""
-    box = []
+    box: tuple[slice, ...] = ()
     for axis in range(mask.ndim):
-        occupied = np.flatnonzero(mask.any(axis=tuple(other for other in range(mask.ndim) if other != axis)))
-        box.append(slice(int(occupied[0]), int(occupied[-1]) + 1))
-    return tuple(box)
+        occupied = np.flatnonzero(mask[box].any(axis=tuple(other for other in range(mask.ndim) if other != axis)))
+        box += (slice(int(occupied[0]), int(occupied[-1]) + 1),)
+    return box

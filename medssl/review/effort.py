@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from medssl.errors import ConfigError
-from medssl.uncertainty.ranking import surroundings
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _BUDGET = re.compile(rf"(?:({_NUMBER})h(?:(\d+)$)?)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?")
@@ -34,11 +33,11 @@ class Effort:
         """Estimated time for a case of which `slices` slices need looking at."""
         return self.open_seconds + self.slice_seconds * slices
 
-    def slices_to_check(
-        self, segmentation: np.ndarray, entropy: np.ndarray, spacing_mm: tuple[float, ...], axis: int
-    ) -> int:
-        """Number of slices across `axis` that need looking at; where nothing was found, all voxels count."""
-        near = surroundings(segmentation > 0, spacing_mm)
+    def slices_to_check(self, near: np.ndarray, entropy: np.ndarray, axis: int) -> int:
+        """Number of slices across `axis` that need looking at; where nothing was found, all voxels count.
+
+        near: the surroundings of all structures.
+        """
         uncertain = entropy > self.uncertain_bits
         counted = near & uncertain if near.any() else uncertain
         return int(counted.any(axis=tuple(other for other in range(counted.ndim) if other != axis)).sum())

@@ -16,7 +16,7 @@ from medssl.inference.predictor import Prediction
 from medssl.report.figures.slices import PLANES, RADIOLOGICAL, View
 from medssl.review.effort import Effort
 from medssl.review.sources import ReviewCase
-from medssl.uncertainty.ranking import REACH_MM, SliceNeed, slice_needs
+from medssl.uncertainty.ranking import REACH_MM, SliceNeed, slice_needs, surroundings
 
 PREDICT_AGAIN = "Predict the case again."
 
@@ -59,7 +59,8 @@ def measure(case: ReviewCase, structures: Mapping[int, str] | None, effort: Effo
     if structures is not None and "score" not in record:  # an evaluation writes no records
         record = describe(maps, dict(structures))
     names = recorded_names(record) if structures is None else structures
-    needs = slice_needs(maps.segmentation, maps.entropy, maps.spacing_mm)
+    near = surroundings(maps.segmentation > 0, maps.spacing_mm)
+    needs = slice_needs(maps.segmentation, maps.entropy, maps.spacing_mm, near=near)
     axis = needs[0].axis
     shown = view_of(maps.affine, maps.entropy.shape, axis, needs[0].index)
     return Measured(
@@ -69,7 +70,7 @@ def measure(case: ReviewCase, structures: Mapping[int, str] | None, effort: Effo
         PLANES[shown.axis],
         axis,
         [need.index for need in spread_out(needs, REACH_MM / maps.spacing_mm[axis], UNCERTAIN_SLICES)],
-        effort.slices_to_check(maps.segmentation, maps.entropy, maps.spacing_mm, axis),
+        effort.slices_to_check(near, maps.entropy, axis),
     )
 
 

@@ -43,6 +43,22 @@ def surroundings(inside: np.ndarray, spacing_mm: tuple[float, ...], reach_mm: fl
     return near
 
 
+def structure_surroundings(
+    segmentation: np.ndarray, spacing_mm: tuple[float, ...], structures: Mapping[int, str], reach_mm: float = REACH_MM
+) -> dict[str, np.ndarray]:
+    """Structure -> its surroundings."""
+    return {name: surroundings(segmentation == number, spacing_mm, reach_mm) for number, name in structures.items()}
+
+
+def entropy_around(near: np.ndarray, entropy: np.ndarray) -> float:
+    """Mean entropy (bits) of the surroundings `near` of a structure.
+
+    Of a structure that was not found the most uncertain percent of the scan counts: it is low where the network is
+    sure that there is none.
+    """
+    return float(entropy[near].mean()) if near.any() else _most_uncertain(entropy)
+
+
 def structure_scores(
     segmentation: np.ndarray,
     entropy: np.ndarray,
@@ -50,28 +66,26 @@ def structure_scores(
     structures: Mapping[int, str],
     reach_mm: float = REACH_MM,
 ) -> dict[str, float]:
-    """Structure -> mean entropy (bits) of its surroundings.
-
-    Of a structure that was not found the most uncertain percent of the scan counts: it is low where the network is
-    sure that there is none.
-    """
-    scores = {}
-    for number, name in structures.items():
-        near = surroundings(segmentation == number, spacing_mm, reach_mm)
-        scores[name] = float(entropy[near].mean()) if near.any() else _most_uncertain(entropy)
-    return scores
+    """Structure -> its `entropy_around`."""
+    around = structure_surroundings(segmentation, spacing_mm, structures, reach_mm)
+    return {name: entropy_around(near, entropy) for name, near in around.items()}
 
 
 def slice_needs(
-    segmentation: np.ndarray, entropy: np.ndarray, spacing_mm: tuple[float, ...], reach_mm: float = REACH_MM
+    segmentation: np.ndarray,
+    entropy: np.ndarray,
+    spacing_mm: tuple[float, ...],
+    reach_mm: float = REACH_MM,
+    near: np.ndarray | None = None,
 ) -> list[SliceNeed]:
     """The slices of a scan, the most uncertain one first; of the same uncertainty the one in front first.
 
     Slices are those a reader turns through: across the axis with the coarsest spacing, the last one among equals. Where
-    nothing was found, all voxels count.
+    nothing was found, all voxels count. near: the surroundings of all structures, where they are known already.
     """
     axis = max(range(len(spacing_mm)), key=lambda place: (round(spacing_mm[place], 3), place))
-    near = surroundings(segmentation > 0, spacing_mm, reach_mm)
+    if near is None:
+        near = surroundings(segmentation > 0, spacing_mm, reach_mm)
     counted = np.where(near, entropy, 0) if near.any() else entropy
     sums = counted.sum(axis=tuple(other for other in range(counted.ndim) if other != axis), dtype=np.float64)
     order = sorted(range(len(sums)), key=lambda index: (-sums[index], index))

@@ -6,7 +6,7 @@ import torch
 
 def test_row_names_size_and_deviation_and_the_number_of_threads_comes_back(benchmark):
     threads = torch.get_num_threads()
-    [(claim, peer, ours_s, peer_s)] = benchmark.measure(slices=3, dimension=8, batch=2, repeats=1)
+    [(claim, peer, ours_s, peer_s, _)] = benchmark.measure(slices=3, dimension=8, batch=2, repeats=1)
     assert torch.get_num_threads() == threads
     assert "3 slices, D = 8, batch 2: " in claim and "dense" in peer
     assert ours_s > 0 and peer_s > 0

@@ -13,7 +13,7 @@ from medssl.data.datasets import DATASETS, Geometry, Target
 from medssl.data.mixing import MixedDataset, TwoStreamSampler, make_mixed_loader, training_dataset
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import EpochSampler
-from medssl.data.volumes import write_nifti
+from medssl.data.volumes import LoadVolumed, write_nifti
 from medssl.errors import ConfigError
 
 FACTS = replace(
@@ -68,6 +68,17 @@ def test_all_cases_are_seen_and_draws_follow_from_seed_and_epoch(dataset):
     assert all(torch.equal(a["image"], b["image"]) for a, b in zip(first, again, strict=True))
     for changed in (later, other):
         assert any(not torch.equal(a["image"], b["image"]) for a, b in zip(first, changed, strict=True))
+
+
+@pytest.mark.parametrize("cache", ["memory", "disk"])
+def test_files_are_read_and_prepared_once_whatever_the_number_of_epochs(cache, split, tmp_path, monkeypatch):
+    read: list[str] = []
+    load = LoadVolumed.__call__
+    monkeypatch.setattr(LoadVolumed, "__call__", lambda self, data: read.append(data["id"]) or load(self, data))
+    dataset = training_dataset(split, Pipeline(FACTS), cache, str(tmp_path / "cache"))
+    for epoch in range(3):
+        batches(dataset, epoch)
+    assert sorted(read) == [f"c{index}" for index in range(7)]
 
 
 def test_without_unlabelled_patches_only_labelled_ones_are_drawn(dataset):

@@ -5,7 +5,7 @@ import pytest
 
 from medssl.inference.outputs import UNCERTAIN_SLICES, describe
 from medssl.inference.predictor import Prediction
-from medssl.uncertainty import structure_scores
+from medssl.uncertainty import slice_needs, structure_scores
 
 
 @pytest.fixture
@@ -32,3 +32,12 @@ def test_record_names_the_most_uncertain_slices_in_order(prediction):
     assert len(slices) == UNCERTAIN_SLICES and {entry["axis"] for entry in slices} == {2}
     sums = [entry["entropy_bits"] for entry in slices]
     assert sums == sorted(sums, reverse=True) and sums[0] > 0
+
+
+@pytest.mark.parametrize("structures", [{1: "liver"}, {1: "liver", 2: "tumour"}, {2: "tumour"}])
+def test_slices_are_those_of_all_classes_whichever_are_named(prediction, structures):
+    prediction.probs[:, 8:10, 8:10, 6:8] = np.array([0.1, 0.2, 0.7]).reshape(3, 1, 1, 1)
+    needs = slice_needs(prediction.segmentation, prediction.entropy, prediction.spacing_mm)
+    found = describe(prediction, structures)["uncertain_slices"]
+    expected = [(need.index, round(need.entropy_bits, 4)) for need in needs[:UNCERTAIN_SLICES]]
+    assert [(entry["index"], entry["entropy_bits"]) for entry in found] == expected

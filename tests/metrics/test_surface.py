@@ -47,8 +47,19 @@ def realistic_pairs():
     shape = (40, 36, 24)
     ball, shifted = ellipsoid(shape, (20, 18, 12), (10, 8, 6)), ellipsoid(shape, (22, 17, 12), (11, 7, 6))
     speckled = ball ^ (np.random.default_rng(0).random(shape) < 0.02)
-    cut_by_border = ellipsoid(shape, (0, 35, 12), (10, 8, 6))
-    return {"shifted": (ball, shifted), "speckled": (speckled, ball), "cut by border": (cut_by_border, shifted)}
+    noise = np.random.default_rng(1).random(shape) < 0.3
+    return {
+        "shifted": (ball, shifted),
+        "speckled": (speckled, ball),
+        "cut by border": (ellipsoid(shape, (0, 35, 12), (10, 8, 6)), shifted),
+        "far too large": (ellipsoid(shape, (20, 18, 12), (20, 18, 12)), ellipsoid(shape, (20, 18, 12), (4, 4, 2))),
+        "far away": (ellipsoid(shape, (4, 4, 4), (3, 3, 3)), ellipsoid(shape, (34, 30, 20), (4, 4, 3))),
+        "everything": (np.ones(shape, bool), ball),
+        "noise": (noise, ball),
+    }
+
+
+PAIRS = realistic_pairs()
 
 
 def test_golden_h1():
@@ -75,10 +86,15 @@ def test_equal_to_all_pairs_of_surface_voxels(masks):
     assert surface_measures(*masks, spacing_mm) == pytest.approx(measures_from_all_pairs(*masks, spacing_mm))
 
 
-@pytest.mark.parametrize("pair", ["shifted", "speckled", "cut by border"])
-def test_equal_to_medpy(pair):
+@pytest.mark.parametrize("masks", PAIRS.values(), ids=PAIRS)
+def test_realistic_masks_are_equal_to_all_pairs(masks):
+    assert surface_measures(*masks, SPACING_MM) == pytest.approx(measures_from_all_pairs(*masks, SPACING_MM), abs=1e-9)
+
+
+@pytest.mark.parametrize("masks", PAIRS.values(), ids=PAIRS)
+def test_equal_to_medpy(masks):
     medpy = pytest.importorskip("medpy.metric.binary")
-    prediction, label = realistic_pairs()[pair]
+    prediction, label = masks
     measures = surface_measures(prediction, label, SPACING_MM)
     for name in ("hd95", "asd", "assd"):
         expected = getattr(medpy, name)(prediction, label, SPACING_MM)
@@ -110,14 +126,14 @@ def test_hd95_and_assd_are_symmetric(masks):
 
 
 def test_distances_do_not_depend_on_empty_space_around_the_masks():
-    prediction, label = realistic_pairs()["shifted"]
+    prediction, label = PAIRS["shifted"]
     margins = [(7, 0), (2, 9), (1, 4)]
     padded = surface_measures(np.pad(prediction, margins), np.pad(label, margins), SPACING_MM)
     assert padded == pytest.approx(surface_measures(prediction, label, SPACING_MM))
 
 
 def test_equal_masks_have_no_distance():
-    ball = realistic_pairs()["shifted"][0]
+    ball = PAIRS["shifted"][0]
     assert surface_measures(ball, ball, SPACING_MM) == (0, 0, 0)
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from medssl.errors import ConfigError
 from medssl.review.effort import Effort, choose, parse_budget
+from medssl.uncertainty import surroundings
 
 
 @pytest.mark.parametrize(
@@ -63,15 +64,16 @@ def test_only_slices_with_uncertain_voxels_near_a_structure_need_looking_at():
     entropy[12, 7, 5] = 0.6  # 3 mm beside
     entropy[7, 7, 4] = 0.4  # certain enough
     entropy[35, 35, 8] = 1.0  # far away
-    assert Effort().slices_to_check(segmentation, entropy, (1.0, 1.0, 3.0), axis=2) == 2
-    assert Effort(uncertain_bits=0.3).slices_to_check(segmentation, entropy, (1.0, 1.0, 3.0), axis=2) == 3
-    assert Effort().slices_to_check(segmentation, entropy, (1.0, 1.0, 3.0), axis=0) == 2
+    near = surroundings(segmentation > 0, (1.0, 1.0, 3.0))
+    assert Effort().slices_to_check(near, entropy, axis=2) == 2
+    assert Effort(uncertain_bits=0.3).slices_to_check(near, entropy, axis=2) == 3
+    assert Effort().slices_to_check(near, entropy, axis=0) == 2
 
 
 def test_where_nothing_was_found_all_voxels_count():
     entropy = np.zeros((8, 8, 5))
     entropy[1, 1, 0] = entropy[7, 7, 4] = 0.9
-    assert Effort().slices_to_check(np.zeros((8, 8, 5)), entropy, (1.0, 1.0, 1.0), axis=2) == 2
+    assert Effort().slices_to_check(np.zeros((8, 8, 5), bool), entropy, axis=2) == 2
 
 
 @pytest.mark.parametrize("constants", [{"open_seconds": -1.0}, {"slice_seconds": float("nan")}])

@@ -26,7 +26,7 @@ def score_pool(run: Path) -> list[dict[str, Any]]:
         return json.loads(file.read_text())
     predictor = load_predictor(run)
     cases = read_split(run / "split.json").role("unlabelled")
-    truth = Evaluation(predictor, cases, run)
+    truth = Evaluation(predictor, cases, run).scoring
     records = []
     for case in cases:
         prediction = predictor(case)

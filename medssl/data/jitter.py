@@ -1,0 +1,32 @@
+"""Random contrast and brightness of an image, in one pass over its voxels."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import torch
+from monai import transforms as mt
+from monai.config import KeysCollection
+
+
+class RandJitterd(mt.MapTransform, mt.Randomizable):
+    """Stretches values about their mean by 1 - strength to 1 + strength, and shifts them by up to half the strength.
+
+    The two of MONAI's transforms that do this, RandScaleIntensityFixedMean and RandShiftIntensity, read and write the
+    image six times.
+    """
+
+    def __init__(self, keys: KeysCollection, strength: float) -> None:
+        super().__init__(keys)
+        self.strength, self.factor, self.offset = strength, 1.0, 0.0
+
+    def randomize(self, data: Any = None) -> None:
+        self.factor = 1 + self.R.uniform(-self.strength, self.strength)
+        self.offset = self.R.uniform(-self.strength / 2, self.strength / 2)
+
+    def __call__(self, data: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+        self.randomize()
+        changed = dict(data)
+        for key in self.keys:
+            image = data[key]
+            changed[key] = torch.add(image.mean() * (1 - self.factor) + self.offset, image, alpha=self.factor)
+        return changed

@@ -1,0 +1,93 @@
+"""Work in other processes gives the same results in the same order, and its errors reach the caller."""
+
+import operator
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from medssl.data.volumes import write_nifti
+from medssl.errors import DataError
+from medssl.inference.evaluation import Evaluation
+from medssl.inference.predictor import Prediction
+from medssl.inference.workers import in_processes, paying_workers
+
+CASES = 4
+
+
+class StoredPredictions:
+    """Stands in for a predictor: random probabilities of three classes, the same for a case at every call."""
+
+    structures = {1: "kidney", 2: "tumour"}  # noqa: RUF012
+    pipeline = SimpleNamespace(facts=SimpleNamespace(target=SimpleNamespace(label_map={1: 1, 5: 2})))
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def __call__(self, case: dict[str, Any]) -> Prediction:
+        rng = np.random.default_rng(int(case["id"]))
+        probs = rng.dirichlet(np.ones(3), (12, 11, 5)).transpose(3, 0, 1, 2).astype(np.float32)
+        entropy = -(probs * np.log2(probs.clip(1e-9))).sum(0)
+        return Prediction(case["id"], probs, entropy, entropy, np.diag([0.8, 1.0, 2.5, 1.0]))
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> list[dict[str, Any]]:
+    found = [{"id": str(index), "label": str(tmp_path / f"{index}.nii.gz")} for index in range(CASES)]
+    for case in found:
+        label = np.random.default_rng(int(case["id"]) + 100).choice([0, 1, 5], (12, 11, 5))
+        write_nifti(case["label"], label, np.diag([0.8, 1.0, 2.5, 1.0]), np.uint8)
+    return found
+
+
+def without_time(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def test_evaluation_in_processes_is_bit_for_bit_that_in_one(cases, tmp_path):
+    here, there = (Evaluation(StoredPredictions(), cases, tmp_path / name) for name in ("here", "there"))
+    there.metric_workers = 2
+    expected, found = here.run(), there.run()
+    assert without_time(found) == without_time(expected)
+    assert [row["case"] for row in found] == [case["id"] for case in cases for _ in range(2)]
+    maps = sorted(path.name for path in (tmp_path / "here" / "predictions").iterdir())
+    assert len(maps) == 2 * CASES
+    for name in maps:
+        first, second = (tmp_path / side / "predictions" / name for side in ("here", "there"))
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_error_of_a_worker_reaches_the_user_with_its_text(cases, tmp_path):
+    write_nifti(cases[1]["label"], np.zeros((3, 3, 3)), np.eye(4), np.uint8)
+    with pytest.raises(DataError, match=r"1\.nii\.gz: shape \(3, 3, 3\), the scan has \(12, 11, 5\)"):
+        Evaluation(StoredPredictions(), cases, tmp_path / "out", metric_workers=1).run()
+    assert not (tmp_path / "out" / "per_case.csv").exists()
+
+
+def test_jobs_are_made_no_faster_than_they_are_done():
+    made: list[int] = []
+
+    def jobs() -> Iterator[tuple[int, int]]:
+        for number in range(6):
+            made.append(number)
+            yield number, 2
+
+    results = in_processes(operator.pow, jobs(), workers=1)
+    assert next(results) == 0 and made == [0, 1]
+    assert list(results) == [1, 4, 9, 16, 25]
+
+
+def test_number_of_threads_is_left_as_it_was(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert list(in_processes(os.getenv, [("OMP_NUM_THREADS",)] * 2, workers=1)) == ["1", "1"]
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+
+
+@pytest.mark.parametrize(("cores", "cases", "workers"), [(1, 100, 0), (2, 3, 0), (2, 100, 1), (8, 16, 4), (8, 100, 7)])
+def test_a_core_is_left_for_the_network_and_few_cases_start_no_process(cores, cases, workers, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert paying_workers(cases) == workers
