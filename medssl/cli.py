@@ -290,13 +290,13 @@ def rounds(
 
 @app.command()
 def label(
-    studies: Annotated[str, typer.Option(help="A folder of scans, or the address of a DICOMweb archive.")],
+    studies: Annotated[str, typer.Option(help="A folder of scans or DICOM series, or a DICOMweb archive's address.")],
     bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run's folder; default: newest run.")] = None,
     host: Annotated[str, typer.Option(help="Another one than this machine needs MONAI Label's sign-on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
     samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
     strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
-    search_filter: Annotated[str | None, typer.Option(help="Modality of the archive's series, e.g. MR.")] = None,
+    search_filter: Annotated[str | None, typer.Option(help="Modality of the DICOM series, e.g. MR.")] = None,
     workspace: Annotated[Path | None, typer.Option(help="For models and logs; default: beside the studies.")] = None,
 ) -> None:
     """Serve studies with MONAI Label: segment, see the uncertainty, review the most uncertain one first, learn."""
