@@ -123,8 +123,10 @@ def review(
     pictures: Annotated[int, typer.Option(min=0, help="Cases shown with pictures; the rest are table rows.")] = 24,
     slices: Annotated[int, typer.Option(min=1, max=5, help="Pictures a case.")] = 3,
     open_seconds: Annotated[float, typer.Option(help="Effort: to open a case.")] = 30.0,
-    slice_seconds: Annotated[float, typer.Option(help="Effort: for each slice that needs looking at.")] = 5.0,
-    uncertain_bits: Annotated[float, typer.Option(help="Effort: a slice with a voxel above this needs it.")] = 0.5,
+    slice_seconds: Annotated[float, typer.Option(help="Effort: for each slice that needs looking at.")] = 2.0,
+    area_seconds: Annotated[float, typer.Option(help="Effort: for each uncertain square centimetre.")] = 2.0,
+    uncertain_bits: Annotated[float, typer.Option(help="Effort: a voxel above this is uncertain.")] = 0.5,
+    slice_mm2: Annotated[float, typer.Option(help="Effort: a slice with so much uncertain area needs it.")] = 20.0,
 ) -> None:
     """Rank cases by their need of a human; write worklist.csv and review.html. Exit code 3 if any failed."""
     from medssl.review.effort import Effort, parse_budget
@@ -138,7 +140,7 @@ def review(
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("medssl").setLevel(logging.INFO)
     check_strategy(strategy, structure)
-    effort = Effort(open_seconds, slice_seconds, uncertain_bits)
+    effort = Effort(open_seconds, slice_seconds, area_seconds, uncertain_bits, slice_mm2)
     seconds = None if budget is None else parse_budget(budget)
     folder = output or (source / "review" if (source / "run.json").is_file() else Path("review"))
     cases = open_source(source, bundle, predictions, folder / "predictions", samples)

@@ -11,7 +11,7 @@ from monailabel.datastore.dicom import DICOMwebClientX
 from monailabel.interfaces.app import MONAILabelApp
 from monailabel.interfaces.exception import MONAILabelError, MONAILabelException
 
-from medssl.errors import ConfigError
+from medssl.errors import ConfigError, DataError
 from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
@@ -121,9 +121,11 @@ class ReviewApp(MONAILabelApp):
         if strategy is None:
             known = ", ".join(self._strategies)
             raise MONAILabelException(MONAILabelError.INVALID_INPUT, f"There is no such strategy; known: {known}")
-        found = strategy(request, self.datastore()) or {}
-        if found and "failure" not in found:
-            found["path"] = self.datastore().get_image_uri(found["id"])
+        while (found := strategy(request, self.datastore()) or {}) and "failure" not in found:
+            try:
+                return {**found, "path": self.datastore().get_image_uri(found["id"])}
+            except DataError as error:  # it comes last from now on
+                self.results.note_failure(found["id"], str(error))
         return found
 
     def on_init_complete(self) -> None:

@@ -13,6 +13,7 @@ from monailabel.datastore.local import ImageLabelModel
 from monailabel.datastore.utils.convert import binary_to_image
 
 from medssl.data.volumes import read_volume, write_nifti
+from medssl.errors import DataError
 from medssl.label_app.datastore import FINAL, StudyDatastore, entry_of
 from medssl.label_app.names import checked_name
 
@@ -81,6 +82,10 @@ class SeriesDatastore(StudyDatastore):
                 finally:
                     shutil.rmtree(partial, ignore_errors=True)
         return target
+
+    def add_image(self, image_id: str, image_filename: str, image_info: Mapping[str, Any] | None) -> str:
+        """DataError: a scan that is no DICOM series has no place among these."""
+        raise DataError("scan that was sent: the studies here are DICOM series. Put its series where they lie.")
 
     def save_label(self, image_id: str, label_filename: str, label_tag: str, label_info: dict[str, Any] | None) -> str:
         """Store a label here and, of the tag final, as DICOM SEG, too."""

@@ -187,3 +187,11 @@ def test_what_a_power_cut_left_of_a_series_is_removed(opened, written, tmp_path)
 def test_folder_without_a_series_of_the_modality_is_refused(opened):
     with pytest.raises(DataError, match="2 of another modality"):
         opened("MR")
+
+
+def test_scans_that_are_no_series_are_not_taken(opened, written, tmp_path):
+    write_nifti(tmp_path / "scan.nii.gz", written[0].scan.array, written[0].scan.affine, np.int16)
+    store = opened()
+    with pytest.raises(DataError, match="DICOM series"):
+        store.add_image("scan", str(tmp_path / "scan.nii.gz"), {})
+    assert len(store.list_images()) == 2
