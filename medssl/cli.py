@@ -123,8 +123,10 @@ def review(
     pictures: Annotated[int, typer.Option(min=0, help="Cases shown with pictures; the rest are table rows.")] = 24,
     slices: Annotated[int, typer.Option(min=1, max=5, help="Pictures a case.")] = 3,
     open_seconds: Annotated[float, typer.Option(help="Effort: to open a case.")] = 30.0,
-    slice_seconds: Annotated[float, typer.Option(help="Effort: for each slice that needs looking at.")] = 5.0,
-    uncertain_bits: Annotated[float, typer.Option(help="Effort: a slice with a voxel above this needs it.")] = 0.5,
+    slice_seconds: Annotated[float, typer.Option(help="Effort: for each slice that needs looking at.")] = 2.0,
+    area_seconds: Annotated[float, typer.Option(help="Effort: for each uncertain square centimetre.")] = 2.0,
+    uncertain_bits: Annotated[float, typer.Option(help="Effort: a voxel above this is uncertain.")] = 0.5,
+    slice_mm2: Annotated[float, typer.Option(help="Effort: a slice with so much uncertain area needs it.")] = 20.0,
 ) -> None:
     """Rank cases by their need of a human; write worklist.csv and review.html. Exit code 3 if any failed."""
     from medssl.review.effort import Effort, parse_budget
@@ -138,7 +140,7 @@ def review(
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("medssl").setLevel(logging.INFO)
     check_strategy(strategy, structure)
-    effort = Effort(open_seconds, slice_seconds, uncertain_bits)
+    effort = Effort(open_seconds, slice_seconds, area_seconds, uncertain_bits, slice_mm2)
     seconds = None if budget is None else parse_budget(budget)
     folder = output or (source / "review" if (source / "run.json").is_file() else Path("review"))
     cases = open_source(source, bundle, predictions, folder / "predictions", samples)
@@ -290,13 +292,13 @@ def rounds(
 
 @app.command()
 def label(
-    studies: Annotated[str, typer.Option(help="A folder of scans, or the address of a DICOMweb archive.")],
+    studies: Annotated[str, typer.Option(help="A folder of scans or DICOM series, or a DICOMweb archive's address.")],
     bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run's folder; default: newest run.")] = None,
     host: Annotated[str, typer.Option(help="Another one than this machine needs MONAI Label's sign-on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
     samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
     strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
-    search_filter: Annotated[str | None, typer.Option(help="Modality of the archive's series, e.g. MR.")] = None,
+    search_filter: Annotated[str | None, typer.Option(help="Modality of the DICOM series, e.g. MR.")] = None,
     workspace: Annotated[Path | None, typer.Option(help="For models and logs; default: beside the studies.")] = None,
 ) -> None:
     """Serve studies with MONAI Label: segment, see the uncertainty, review the most uncertain one first, learn."""

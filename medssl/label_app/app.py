@@ -11,13 +11,14 @@ from monailabel.datastore.dicom import DICOMwebClientX
 from monailabel.interfaces.app import MONAILabelApp
 from monailabel.interfaces.exception import MONAILabelError, MONAILabelException
 
-from medssl.errors import ConfigError
+from medssl.errors import ConfigError, DataError
 from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
 from medssl.label_app.names import checked_name
 from medssl.label_app.queue import BackgroundScoring, WaitingViewers
 from medssl.label_app.recipe import find_recipe
+from medssl.label_app.series_folder import FolderOfSeries
 from medssl.label_app.studies import Studies
 from medssl.label_app.tasks import (
     BandsOf,
@@ -38,7 +39,8 @@ logger = logging.getLogger(__name__)
 class ReviewApp(MONAILabelApp):
     """Serves one model of 3-D scans twice, as structures and as bands of uncertainty; see `medssl.label_app`.
 
-    conf: `bundle`, and `samples`, `strategy`, `seed` where they differ from the defaults.
+    conf: `bundle`; `series` if the studies are a folder of DICOM series, which the workspace has a map of; `samples`,
+    `strategy`, `seed` where they differ from the defaults.
     """
 
     def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:
@@ -57,18 +59,16 @@ class ReviewApp(MONAILabelApp):
         )
 
     def init_datastore(self) -> StudyDatastore:
-        """The folder or the archive; only the server itself tidies it up."""
-        read_only = not is_server()
-        if not is_address(self.studies):
-            store = StudyDatastore(self.studies, self.structures, read_only)
+        """The folder of scans or of DICOM series, or the archive; only the server itself tidies it up."""
+        read_only, structures = not is_server(), self.structures
+        store: StudyDatastore
+        if is_address(self.studies):
+            client, wanted = _archive_client(self.studies.rstrip("/")), settings.MONAI_LABEL_DICOMWEB_SEARCH_FILTER
+            store = ArchiveDatastore(client, wanted, self.workspace.archive_cache, structures, read_only)
+        elif self.conf.get("series"):
+            store = FolderOfSeries(self.workspace.series_map, self.workspace.series, structures, read_only)
         else:
-            store = ArchiveDatastore(
-                _archive_client(self.studies.rstrip("/")),
-                settings.MONAI_LABEL_DICOMWEB_SEARCH_FILTER,
-                self.workspace.archive_cache,
-                self.structures,
-                read_only,
-            )
+            store = StudyDatastore(self.studies, structures, read_only)
         self.results = Studies(store, self.model)
         return store
 
@@ -121,9 +121,11 @@ class ReviewApp(MONAILabelApp):
         if strategy is None:
             known = ", ".join(self._strategies)
             raise MONAILabelException(MONAILabelError.INVALID_INPUT, f"There is no such strategy; known: {known}")
-        found = strategy(request, self.datastore()) or {}
-        if found and "failure" not in found:
-            found["path"] = self.datastore().get_image_uri(found["id"])
+        while (found := strategy(request, self.datastore()) or {}) and "failure" not in found:
+            try:
+                return {**found, "path": self.datastore().get_image_uri(found["id"])}
+            except DataError as error:  # it comes last from now on
+                self.results.note_failure(found["id"], str(error))
         return found
 
     def on_init_complete(self) -> None:

@@ -6,16 +6,12 @@ No name, id or birth date of a patient is asked for or kept beside the series th
 import logging
 import secrets
 import shutil
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dicomweb_client import DICOMwebClient
-from monailabel.datastore.dicom import DICOMWebDatastore
-from monailabel.datastore.local import ImageLabelModel
-from monailabel.datastore.utils.convert import binary_to_image
 from monailabel.datastore.utils.dicom import dicom_web_download_series, dicom_web_upload_dcm
 from monailabel.interfaces.exception import ImageNotFoundException
 from pydicom import dcmread
@@ -25,15 +21,16 @@ from medssl.data.dicom_seg import open_segmentation, segmentation_in, write_segm
 from medssl.data.geometry import Volume, reordered
 from medssl.data.volumes import read_header, read_volume, write_nifti
 from medssl.errors import DataError
-from medssl.label_app.datastore import FINAL, StudyDatastore, entry_of
-from medssl.label_app.names import checked_name, is_name
+from medssl.label_app.datastore import FINAL, entry_of
+from medssl.label_app.names import is_name
+from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.submitted import submitted_label
 
 _KEPT = ("Modality", "StudyInstanceUID")
 logger = logging.getLogger(__name__)
 
 
-class ArchiveDatastore(DICOMWebDatastore, StudyDatastore):
+class ArchiveDatastore(SeriesDatastore):
     """Series that fit `search_filter`, each downloaded once into `cache_path` and checked as it becomes a volume.
 
     A series counts as reviewed when the archive holds a segmentation of it that a person made or corrected: one whose
@@ -49,9 +46,8 @@ class ArchiveDatastore(DICOMWebDatastore, StudyDatastore):
         read_only: bool = False,
     ) -> None:
         self._client, self._search_filter = client, dict(search_filter)
-        self._downloads = threading.RLock()
         self._seen: dict[str, _Segmentation | None] = {}
-        StudyDatastore.__init__(self, str(cache_path), structures, read_only)
+        super().__init__(cache_path, structures, read_only)
 
     def list_images(self) -> list[str]:
         """The ids (series UIDs) in the archive, sorted."""
@@ -63,43 +59,6 @@ class ArchiveDatastore(DICOMWebDatastore, StudyDatastore):
 
     def get_unlabeled_images(self, label_tag: str | None = None, labels: list[str] | None = None) -> list[str]:
         return sorted(set(self.list_images()) - set(self._segmentations()))
-
-    def get_image_uri(self, image_id: str) -> str:
-        """The series as .nii.gz, downloaded if it is not there yet.
-
-        Raises DataError for a series that cannot become a volume, ImageNotFoundException for one there is not.
-        """
-        checked_name(image_id, "study")
-        series, scan = self._image_folder / image_id, self._image_folder / f"{image_id}.nii.gz"
-        with self._downloads:
-            if not series.is_dir():
-                self._download(image_id, series)
-            if not scan.is_file():
-                volume = read_volume(series)
-                write_nifti(scan, volume.array, volume.affine, volume.array.dtype)
-            if image_id not in self._datastore.objects:
-                info = {"SeriesInstanceUID": image_id, **self._facts(image_id)}
-                with self.changing() as entries:
-                    entries.setdefault(image_id, ImageLabelModel(image=entry_of(info, scan.name, ".nii.gz")))
-        return str(scan)
-
-    def get_label_uri(self, label_id: str, label_tag: str, image_id: str = "") -> str:
-        return StudyDatastore.get_label_uri(self, label_id, label_tag)
-
-    def get_image_info(self, image_id: str) -> dict[str, Any]:
-        return StudyDatastore.get_image_info(self, image_id)
-
-    def save_label(self, image_id: str, label_filename: str, label_tag: str, label_info: dict[str, Any] | None) -> str:
-        """Store a label here and, of the tag final, in the archive as DICOM SEG."""
-        if label_filename.endswith(".bin"):  # OHIF's plain voxels
-            label_filename = binary_to_image(self.get_image_uri(image_id), label_filename)
-        StudyDatastore.save_label(self, image_id, label_filename, label_tag, label_info)
-        if str(getattr(label_tag, "value", label_tag)) == FINAL:
-            self._upload(image_id)
-        return image_id
-
-    def datalist(self, full_path: bool = True) -> list[dict[str, Any]]:
-        return [{"image": self.get_image_uri(name), "label": str(file)} for name, file in self.reviewed().items()]
 
     def reviewed(self) -> dict[str, Path]:
         """Study -> file of its reviewed label; those that only the archive has are fetched.
@@ -116,26 +75,17 @@ class ArchiveDatastore(DICOMWebDatastore, StudyDatastore):
                 logger.warning("A segmentation in the archive is left out. %s", error)
         return super().reviewed()
 
-    def series_folder(self, image_id: str) -> Path:
-        """The downloaded series."""
-        self.get_image_uri(image_id)
-        return self._image_folder / image_id
-
-    def _download(self, image_id: str, target: Path, study: str | None = None) -> None:
-        """Fetch a series into `target`, which is there only when all of it is."""
-        partial = target.with_name(f".{secrets.token_hex(8)}.part")
+    def _bring(self, image_id: str, folder: Path) -> None:
         try:
-            dicom_web_download_series(study, image_id, str(partial), self._client)
-            partial.rename(target)
+            dicom_web_download_series(None, image_id, str(folder), self._client)
         except IndexError:
             raise ImageNotFoundException(f"{image_id}: no such series in the archive") from None
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
     def _facts(self, image_id: str) -> dict[str, str]:
         found = self._client.search_for_series(search_filters={"SeriesInstanceUID": image_id})
         dataset = Dataset.from_json(found[0]) if found else Dataset()
-        return {name: str(dataset[name].value) for name in _KEPT if name in dataset}
+        kept = {name: str(dataset[name].value) for name in _KEPT if name in dataset}
+        return {"SeriesInstanceUID": image_id, **kept}
 
     def _segmentations(self) -> dict[str, "_Segmentation"]:
         """Series -> the newest segmentation of it that a person has seen."""
@@ -169,7 +119,8 @@ class ArchiveDatastore(DICOMWebDatastore, StudyDatastore):
         with self.changing() as entries:
             entries[image_id].labels[FINAL] = entry_of({"SeriesInstanceUID": newest.series}, target.name, ".nii.gz")
 
-    def _upload(self, image_id: str) -> None:
+    def _keep_segmentation(self, image_id: str) -> None:
+        """Upload the label."""
         label, file = read_volume(self._file_of_label(image_id)), self._image_folder / f".{image_id}.seg.part"
         try:
             write_segmentation(label, self._image_folder / image_id, file, self.structures, algorithm=None)

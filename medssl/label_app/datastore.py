@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -188,8 +189,11 @@ class StudyDatastore(LocalDatastore):
     def _remove_unfinished(self) -> None:
         """Remove what a process that was killed left of the files it was writing."""
         for folder in {self.root, self._image_folder, *(self.root / "labels").glob("*/")}:
-            for file in folder.glob(".*.part"):
-                file.unlink(missing_ok=True)
+            for path in folder.glob(".*.part"):
+                if path.is_dir():  # a series on its way
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
 
 
 def entry_of(info: Mapping[str, Any] | None, name: str, extension: str) -> DataModel:

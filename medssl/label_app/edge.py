@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +23,8 @@ logger = logging.getLogger(__name__)
 async def check_request(request: Request) -> None:
     """Refuse, with 400, names that could leave a folder: in the path, the query, forms, JSON and names of files.
 
-    Requests that a page of another site makes a browser send are refused with 403.
+    Of the path that 3D Slicer sends as the name of a file the last part is kept, the rest forgotten. Requests that a
+    page of another site makes a browser send are refused with 403.
     """
     _refuse_foreign_page(request)
     for name, value in request.path_params.items():
@@ -41,8 +43,8 @@ async def check_request(request: Request) -> None:
 
 def _check_field(name: str, field: UploadFile | str) -> None:
     if isinstance(field, UploadFile):
-        file = field.filename or ""
-        _require(file.isprintable() and len(file) <= 255 and not set(file) & set("/\\%") and ".." not in file, name)
+        file = field.filename = PureWindowsPath(field.filename or "").name  # which knows both / and \
+        _require(file.isprintable() and len(file) <= 255 and not set(file) & set("/\\%:") and ".." not in file, name)
     elif name in ("params", "info", "wsi"):
         _check_json(field)
     else:

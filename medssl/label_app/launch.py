@@ -3,6 +3,7 @@
 import importlib.util
 import ipaddress
 import json
+import logging
 import os
 import shutil
 import socket
@@ -13,25 +14,28 @@ from pathlib import Path
 from typing import Any
 
 from medssl.data.datasets import dataset_facts
+from medssl.data.dicom_folders import dicom_files
 from medssl.engine.run_folder import read_facts
 from medssl.errors import ConfigError, DataError, MedsslError
 from medssl.files import FolderLock
 from medssl.label_app import shim
 from medssl.label_app.model import trained_bundle
-from medssl.label_app.workspace import EXTENSIONS, Workspace, default_workspace, is_address
+from medssl.label_app.series_map import map_series, write_map
+from medssl.label_app.workspace import EXTENSIONS, Workspace, default_workspace, holds_scans, is_address
 from medssl.review.strategies import check_strategy
 
+ANY = "any"
 _EXTRA = "Install it with pip install 'medssl[label]'."
 
 
 @dataclass(frozen=True)
 class LabelServer:
-    """A label server that can be started. studies: a folder of scans, or the address of a DICOMweb archive.
+    """A label server that can be started. studies: a folder of scans or DICOM series, or a DICOMweb archive's address.
 
     bundle: a trained bundle or the folder of a run; by default the run that was finished last below `runs`. samples:
     Monte Carlo samples, as trained by default. strategy: the one that viewers propose first. modality: of the series
-    that an archive is asked for, by default what the model was trained on. workspace: where models, logs and, of an
-    archive, scans are kept.
+    that are served, by default what the model was trained on. workspace: where models, logs and, of DICOM series, scans
+    and labels are kept.
     """
 
     studies: str
@@ -50,6 +54,8 @@ class LabelServer:
         workspace = Workspace(Path(environment["MONAI_LABEL_APP_DIR"]))
         with FolderLock(workspace.root):
             workspace.prepare()
+            logging.getLogger("pydicom").setLevel(logging.ERROR)  # its warnings name files, and so perhaps persons
+            self._map_series(workspace, json.loads(environment["MONAI_LABEL_APP_CONF"]))
             os.environ.update(environment)
             tempfile.tempdir = str(workspace.temporary)  # what is sent here is nobody else's to read
             _alias_pydicom_module()
@@ -75,9 +81,12 @@ class LabelServer:
         bundle = trained_bundle(self.bundle or newest_run()).resolve()
         studies = self._checked_studies()
         workspace = (self.workspace or default_workspace(self.studies)).resolve()
+        _require_writable(workspace)
         conf = {"bundle": str(bundle), "strategy": self.strategy, "seed": str(self.seed)}
         if self.samples is not None:
             conf["samples"] = str(self.samples)
+        if not is_address(studies) and not holds_scans(Path(studies)):
+            conf["series"] = self.modality or _modality_of(bundle) or ANY
         programs = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
         modules = [str(Path(shim.__file__).parent), os.environ.get("PYTHONPATH", "")]
         environment = {
@@ -120,14 +129,17 @@ class LabelServer:
         folder = Path(self.studies)
         if not folder.is_dir():
             raise DataError(f"{folder}: no such folder. Give a folder of scans, or the address of a DICOMweb archive.")
-        images = folder / "images" if (folder / "images").is_dir() else folder
-        if not any(file for pattern in EXTENSIONS for file in images.glob(pattern)):
+        if not holds_scans(folder) and next(dicom_files(folder), None) is None:
             kinds = ", ".join(pattern.removeprefix("*") for pattern in EXTENSIONS)
-            raise DataError(
-                f"{images}: no scans found, expected {kinds}. DICOM series are served from an archive such as Orthanc: "
-                "give the address of its DICOMweb service."
-            )
+            raise DataError(f"{folder}: no scans found, expected {kinds}, or DICOM series in it or below.")
         return str(folder.resolve())
+
+    def _map_series(self, workspace: Workspace, conf: dict[str, str]) -> None:
+        """Look for the series of a folder; DataError if there is none of the modality."""
+        if "series" in conf:
+            modality = None if conf["series"] == ANY else conf["series"]
+            found = map_series(Path(self.studies).resolve(), modality, workspace.root)
+            write_map(workspace.series_map, found)
 
     def _archive_settings(self, bundle: Path) -> dict[str, str]:
         if shutil.which("itkimage2segimage", path=str(Path(sys.executable).parent)) is None:
@@ -166,6 +178,12 @@ def newest_run(runs: Path = Path("runs")) -> Path:
     return max(found)[1]
 
 
+def _require_writable(folder: Path) -> None:
+    there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+    if not os.access(there, os.W_OK):
+        raise ConfigError(f"{there}: cannot be written. Give another folder with --workspace.")
+
+
 def _modality_of(bundle: Path) -> str | None:
     facts = json.loads((bundle / "configs" / "inference.json").read_text()).get("data_facts", {})
     modality = dataset_facts(str(facts.get("name", "folder"))).modality
@@ -201,5 +219,5 @@ def _logging(file: Path) -> dict[str, Any]:
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
         "handlers": handlers,
         "root": {"level": "INFO", "handlers": list(handlers)},
-        "loggers": {name: {"level": "WARNING"} for name in quiet},
+        "loggers": {name: {"level": "WARNING"} for name in quiet} | {"pydicom": {"level": "ERROR"}},
     }

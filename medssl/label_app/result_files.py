@@ -12,7 +12,9 @@ from medssl.data.dicom_seg import write_segmentation
 from medssl.data.geometry import LPS_TO_RAS, Volume
 from medssl.data.volumes import read_volume, write_nifti
 from medssl.errors import DataError
+from medssl.inference.dicom_outputs import BAND_STYLE
 from medssl.label_app.submitted import segment_names
+from medssl.uncertainty.ranking import BANDS
 
 FORMATS = (".nii.gz", ".nii", ".nrrd")
 
@@ -34,14 +36,16 @@ def segmentation_file(series_dir: str, label: str, label_info: Sequence[Mapping[
     """A new temporary DICOM SEG file of the label map in `label`, for the series in series_dir.
 
     Called as MONAI Label calls its own, which leaves out empty slices and names segments by their order: here all
-    slices are referred to, and `label_info` names them as it does in a label that is submitted.
+    slices are referred to, and `label_info` names them as it does in a label that is submitted. Bands of uncertainty
+    (BANDS) have their own colours and codes.
     """
     labels, names = read_volume(label), segment_names(label_info)
     unnamed = set(np.unique(labels.array[labels.array > 0]).astype(int).tolist()) - names.keys()
     structures = names | {number: f"label {number}" for number in unnamed}
     with tempfile.NamedTemporaryFile(suffix=".dcm", delete=False) as opened:
         file = opened.name
-    write_segmentation(labels, series_dir, file, structures)
+    style = BAND_STYLE if structures.items() <= BANDS.items() else None
+    write_segmentation(labels, series_dir, file, structures, style=style)
     return file
 
 

@@ -35,6 +35,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from medssl.label_app.app import this_is_the_server
 from medssl.label_app.edge import EXPLAINED, check_request, explain
 from medssl.label_app.result_files import segmentation_file
+from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.viewer import ViewerMiddleware, archive_search
 from medssl.label_app.workspace import is_address
 
@@ -53,7 +54,7 @@ async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
 def build(hosts: list[str]) -> FastAPI:
     """The application, for requests that are addressed to one of `hosts` (["*"]: to any)."""
     this_is_the_server()
-    infer.nifti_to_dicom_seg = segmentation_file
+    infer.nifti_to_dicom_seg, infer.DICOMWebDatastore = segmentation_file, SeriesDatastore
     app = FastAPI(
         title="medssl label",
         docs_url=None,

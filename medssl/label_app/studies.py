@@ -62,7 +62,7 @@ class Studies:
                 raise  # of the archive, not of the study
             except (MedsslError, RuntimeError, OSError, ValueError) as error:
                 reason = str(error_behind(error) or f"{type(error).__name__}: {error}")
-                self._failures[study] = (loaded.settings, reason)
+                self.note_failure(study, reason)
                 raise DataError(reason) from error
 
     def result_of_file(self, scan: str, folder: Path) -> StudyResult:
@@ -81,6 +81,10 @@ class Studies:
         """Why the present model could not predict the study; None where it could, or has not tried."""
         settings, reason = self._failures.get(study, ({}, None))
         return reason if settings == self.model.load().settings else None
+
+    def note_failure(self, study: str, reason: str) -> None:
+        """Remember that the present model has nothing to predict here."""
+        self._failures[study] = (self.model.load().settings, reason)
 
     def _known(self, study: str, made_by: dict[str, Any]) -> StudyResult | None:
         facts = self.datastore.get_image_info(study).get(FACTS, {})

@@ -5,7 +5,6 @@ served model's own run is still there, its validation cases.
 """
 
 import contextlib
-import csv
 import json
 import logging
 import os
@@ -21,7 +20,6 @@ from monailabel.interfaces.datastore import Datastore
 from monailabel.interfaces.tasks.train import TrainTask
 
 from medssl.data.layouts import find_folder
-from medssl.engine.run_folder import read_facts
 from medssl.errors import DataError, MedsslError
 from medssl.files import FolderLock, write_text_atomically
 from medssl.inference.evaluation import Evaluation
@@ -30,6 +28,7 @@ from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
 from medssl.label_app.recipe import Recipe
 from medssl.label_app.training_cases import HELD_OUT, LABELLED, UNLABELLED, run_examples, study_examples, write_cases
+from medssl.report.runs import load_run
 
 logger = logging.getLogger(__name__)
 
@@ -95,9 +94,9 @@ class ReviewTraining(TrainTask):
             **({} if epochs is None else {"max_epochs": epochs}),
         )
         run_training(self.recipe.source, overlay, folder)
-        run_facts = read_facts(folder / "run")
-        outcome["mlflow"] = {key: run_facts.get(key) for key in ("tracking_uri", "mlflow_run_id")}
-        outcome["dice_after"] = mean_dice(read_rows(folder / "run" / "evaluation" / "per_case.csv"))
+        trained = load_run(folder / "run")
+        outcome["mlflow"] = {key: trained.facts.get(key) for key in ("tracking_uri", "mlflow_run_id")}
+        outcome["dice_after"] = mean_dice(trained.per_case)
         outcome["dice_before"] = mean_dice(evaluate(served, facts, ids[HELD_OUT], folder))
         better = is_not_worse(outcome["dice_before"], outcome["dice_after"])
         if better:
@@ -129,16 +128,10 @@ def evaluate(bundle: Path, facts: dict[str, Any], held_out: Sequence[str], folde
         return Evaluation(predictor, cases, folder / "before").run()
 
 
-def read_rows(file: Path) -> list[dict[str, Any]]:
-    """The rows of a per_case.csv; DataError if there is none."""
-    if not file.is_file():
-        raise DataError(f"{file}: the training left no evaluation of the cases held out.")
-    with file.open(newline="") as opened:
-        return list(csv.DictReader(opened))
-
-
 def mean_dice(rows: Sequence[Mapping[str, Any]]) -> float:
-    """Mean over cases and structures."""
+    """Mean over cases and structures; DataError if there are none."""
+    if not rows:
+        raise DataError("the training left no evaluation of the cases held out.")
     return round(float(np.mean([float(row["dice"]) for row in rows])), 6)
 
 

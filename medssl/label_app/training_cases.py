@@ -20,8 +20,8 @@ from medssl.data.validate import check_case
 from medssl.data.volumes import content_digest, read_volume, split_address, write_nifti
 from medssl.errors import DataError, MedsslError
 from medssl.files import write_text_atomically
-from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.datastore import StudyDatastore
+from medssl.label_app.series import SeriesDatastore
 
 HELD_OUT_SHARE = 0.2
 LABELLED, UNLABELLED, HELD_OUT = "labelled", "unlabelled", "held out"
@@ -86,8 +86,8 @@ def run_examples(run: Path | None, label_map: Mapping[int, int], studies: Sequen
 
 def patients_of(datastore: StudyDatastore) -> dict[str, str]:
     """Study -> a name for its patient that does not give the person away; its own id where nothing tells."""
-    if isinstance(datastore, ArchiveDatastore):
-        return {name: _archive_patient(datastore, name) for name in datastore.list_images()}
+    if isinstance(datastore, SeriesDatastore):
+        return {name: _series_patient(datastore, name) for name in datastore.list_images()}
     told = {case["id"]: str(case["patient"]) for case in find_folder(datastore.root)}
     return {name: told.get(name, name) for name in datastore.list_images()}
 
@@ -159,7 +159,7 @@ def _readable(datastore: StudyDatastore, name: str) -> str | None:
     return None if errors else image
 
 
-def _archive_patient(datastore: ArchiveDatastore, name: str) -> str:
+def _series_patient(datastore: SeriesDatastore, name: str) -> str:
     try:
         return patient_key(datastore.series_folder(name))
     except DataError:

@@ -32,6 +32,16 @@ class Workspace:
         return self.root / "dicom"
 
     @property
+    def series(self) -> Path:
+        """Scans and labels of a folder of DICOM series."""
+        return self.root / "series"
+
+    @property
+    def series_map(self) -> Path:
+        """Which series are served, and where their files lie."""
+        return self.root / "series.json"
+
+    @property
     def trainings(self) -> Path:
         """A folder per training, and mlflow.db."""
         return self.root / "trainings"
@@ -48,7 +58,8 @@ class Workspace:
         """Make the folders, readable by their owner alone, and forget what an earlier server left half-done."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.root.mkdir(parents=True, exist_ok=True)
-        for folder in (self.temporary, self.sessions, self.archive_cache, self.trainings, self.log.parent):
+        own = self.temporary, self.sessions, self.archive_cache, self.series, self.trainings, self.log.parent
+        for folder in own:
             folder.mkdir(mode=0o700, exist_ok=True)
         write_text_atomically(self.root / "main.py", _MAIN)
 
@@ -63,3 +74,9 @@ def default_workspace(studies: str) -> Path:
 def is_address(studies: str) -> bool:
     """Whether the studies lie in a DICOMweb archive."""
     return studies.startswith(("http://", "https://"))
+
+
+def holds_scans(folder: Path) -> bool:
+    """Whether there are scans of EXTENSIONS in a folder, or in its `images/`; else it may hold DICOM series."""
+    images = folder / "images" if (folder / "images").is_dir() else folder
+    return any(file for pattern in EXTENSIONS for file in images.glob(pattern))

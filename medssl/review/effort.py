@@ -14,33 +14,47 @@ _BUDGET = re.compile(rf"(?:({_NUMBER})h(?:(\d+)$)?)?(?:({_NUMBER})m(?:in)?)?(?:(
 
 
 @dataclass(frozen=True)
-class Effort:
-    """A reader opens a case and then looks at every slice that needs it: seconds for each.
+class Work:
+    """What is to be done on a case: slices that need looking at, and the uncertain area on all slices together."""
 
-    A slice needs looking at if a voxel in the surroundings of a structure has an entropy above `uncertain_bits`.
+    slices: int
+    area_cm2: float
+
+
+@dataclass(frozen=True)
+class Effort:
+    """A reader opens a case, looks at every slice that needs it and settles what is uncertain there.
+
+    Seconds for a case, for a slice and for a square centimetre. Uncertain is a voxel in the surroundings of a structure
+    with an entropy above `uncertain_bits`; a slice with at least `slice_mm2` of them needs looking at.
     """
 
     open_seconds: float = 30.0
-    slice_seconds: float = 5.0
+    slice_seconds: float = 2.0
+    area_seconds: float = 2.0
     uncertain_bits: float = 0.5
+    slice_mm2: float = 20.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not (math.isfinite(value) and value >= 0):
                 raise ConfigError(f"{name} {value}: expected a number of at least 0.")
 
-    def seconds(self, slices: int) -> float:
-        """Estimated time for a case of which `slices` slices need looking at."""
-        return self.open_seconds + self.slice_seconds * slices
+    def seconds(self, work: Work) -> float:
+        """Estimated time for a case."""
+        return self.open_seconds + self.slice_seconds * work.slices + self.area_seconds * work.area_cm2
 
-    def slices_to_check(self, near: np.ndarray, entropy: np.ndarray, axis: int) -> int:
-        """Number of slices across `axis` that need looking at; where nothing was found, all voxels count.
+    def work(self, near: np.ndarray, entropy: np.ndarray, spacing_mm: tuple[float, ...], axis: int) -> Work:
+        """What is to be done on the slices across `axis`; where nothing was found, all voxels count.
 
         near: the surroundings of all structures.
         """
         uncertain = entropy > self.uncertain_bits
         counted = near & uncertain if near.any() else uncertain
-        return int(counted.any(axis=tuple(other for other in range(counted.ndim) if other != axis)).sum())
+        others = tuple(other for other in range(counted.ndim) if other != axis)
+        areas_mm2 = counted.sum(axis=others) * math.prod(spacing_mm[other] for other in others)
+        checked = (areas_mm2 > 0) & (areas_mm2 >= self.slice_mm2)
+        return Work(int(checked.sum()), float(areas_mm2.sum()) / 100)
 
 
 @dataclass(frozen=True)

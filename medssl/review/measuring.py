@@ -14,7 +14,7 @@ from medssl.errors import DataError
 from medssl.inference.outputs import UNCERTAIN_SLICES, describe, read_record
 from medssl.inference.predictor import Prediction
 from medssl.report.figures.slices import PLANES, RADIOLOGICAL, View
-from medssl.review.effort import Effort
+from medssl.review.effort import Effort, Work
 from medssl.review.sources import ReviewCase
 from medssl.uncertainty.ranking import REACH_MM, SliceNeed, slice_needs, surroundings
 
@@ -46,7 +46,7 @@ class Measured:
     plane: str
     axis: int
     slices: Sequence[int]
-    slices_to_check: int
+    work: Work
 
 
 def measure(case: ReviewCase, structures: Mapping[int, str] | None, effort: Effort) -> Measured:
@@ -70,7 +70,7 @@ def measure(case: ReviewCase, structures: Mapping[int, str] | None, effort: Effo
         PLANES[shown.axis],
         axis,
         [need.index for need in spread_out(needs, REACH_MM / maps.spacing_mm[axis], UNCERTAIN_SLICES)],
-        effort.slices_to_check(near, maps.entropy, axis),
+        effort.work(near, maps.entropy, maps.spacing_mm, axis),
     )
 
 

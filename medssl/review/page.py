@@ -85,7 +85,8 @@ def _card(entry: Entry, queue: Queue, slices: int) -> dict[str, Any]:
         "need": f"{measured.record['score'] if queue.strategy == 'random' else entry.need:.3f}",
         "bar": None if queue.strategy == "random" else percent_of(entry.need, highest),
         "minutes": time_text(entry.seconds),
-        "to_check": measured.slices_to_check,
+        "to_check": measured.work.slices,
+        "area": f"{measured.work.area_cm2:.0f}",
         "chosen": None if entry.choice is None else entry.choice.chosen,
         "note": entry.note,
         "structures": [

@@ -102,7 +102,7 @@ patient's right is on the left of axial and coronal slices. {{ effort }}</p>
 <td class="text">{{ name }}</td><td>{{ bits }}</td><td>{{ volume }}</td></tr>
 {% endfor %}</tbody>
 </table>
-<p>{{ card.minutes }}, {{ card.to_check }} slices to check</p>
+<p>{{ card.minutes }}, {{ card.to_check }} slices to check, {{ card.area }} cm² uncertain</p>
 {% if card.where %}<p>Look at {{ card.where }}</p>{% endif %}
 {% if card.note %}<p>{{ card.note }}</p>{% endif %}
 </div>

@@ -84,7 +84,7 @@ def build_queue(
         else:
             measured[case.id] = found
     ids = order([found.record for found in measured.values()], strategy, seed, structure)
-    seconds = [effort.seconds(measured[case].slices_to_check) for case in ids]
+    seconds = [effort.seconds(measured[case].work) for case in ids]
     choices = choose(seconds, budget_seconds) if budget_seconds is not None else [None] * len(ids)
     entries = [
         Entry(len(failures) + place, measured[case], needs[case], seconds[place - 1], choices[place - 1])

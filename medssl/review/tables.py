@@ -71,8 +71,9 @@ def order_text(queue: Queue) -> str:
 def effort_text(effort: Effort) -> str:
     """How the minutes are estimated, in a sentence."""
     return (
-        f"Estimated time: {effort.open_seconds:g} s to open a case and {effort.slice_seconds:g} s for each slice with "
-        f"a voxel above {effort.uncertain_bits:g} bits within {REACH_MM:g} mm of a predicted structure."
+        f"Estimated time: {effort.open_seconds:g} s to open a case, {effort.slice_seconds:g} s for each slice with at "
+        f"least {effort.slice_mm2:g} mm² above {effort.uncertain_bits:g} bits within {REACH_MM:g} mm of a predicted "
+        f"structure, and {effort.area_seconds:g} s for each square centimetre of that."
     )
 
 

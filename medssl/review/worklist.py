@@ -7,7 +7,7 @@ from medssl.inference.evaluation import write_rows
 from medssl.review.queue import Entry, Queue
 
 FIRST = ("rank", "case", "need", "score_bits")
-LAST = ("plane", "uncertain_slices", "slices_to_check", "minutes", "chosen", "note")
+LAST = ("plane", "uncertain_slices", "slices_to_check", "uncertain_cm2", "minutes", "chosen", "note")
 
 
 def write_worklist(queue: Queue, path: str | Path) -> Path:
@@ -39,7 +39,8 @@ def _row(entry: Entry) -> dict[str, Any]:
         **structures,
         "plane": measured.plane,
         "uncertain_slices": " ".join(map(str, measured.slices)),
-        "slices_to_check": measured.slices_to_check,
+        "slices_to_check": measured.work.slices,
+        "uncertain_cm2": f"{measured.work.area_cm2:.2f}",
         "minutes": f"{entry.seconds / 60:.2f}",
         "chosen": "" if entry.choice is None else ("yes" if entry.choice.chosen else "no"),
         "note": entry.note,

@@ -1,6 +1,7 @@
 """The order of review: the most uncertain first, none starves, the same after a restart."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -165,3 +166,28 @@ def wait_for(holds, seconds=20.0):
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_study_that_cannot_be_read_does_not_keep_the_others_from_being_offered():
+    from medssl.label_app.app import ReviewApp
+
+    class Unread(Scores):
+        def note_failure(self, name, reason):
+            self.failures[name] = reason
+
+    def path_of(name):
+        if name != "b":
+            raise DataError("missing slices")
+        return "b.nii.gz"
+
+    studies = Unread("abc")
+    studies.datastore.get_image_uri = path_of
+    app = SimpleNamespace(
+        _strategies={"random": lambda request, store: next_study(studies, "random")},
+        datastore=lambda: studies.datastore,
+        results=studies,
+    )
+    assert ReviewApp.next_sample(app, {"strategy": "random"})["path"] == "b.nii.gz"
+    studies.datastore.labelled.append("b")
+    last = ReviewApp.next_sample(app, {"strategy": "random"})
+    assert last["id"] == "a" and last["failure"] == "missing slices" and "path" not in last

@@ -255,12 +255,26 @@ def test_thirty_ways_out_of_the_folder_are_closed(scored):
     assert files_of_strangers(scored) == before
 
 
-@pytest.mark.parametrize("name", ["../x.nii.gz", "..\\x.nii.gz", "/tmp/x.nii.gz", "x.nii.gz\0", "a%2f..%2fx.nii.gz"])
+@pytest.mark.parametrize("name", ["..", "x.nii.gz\0", "a%2f..%2fx.nii.gz", "a..nii.gz", "C:x:.nii.gz"])
 def test_names_of_files_do_not_lead_out_either(scored, name):
-    body = (f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\nx\r\n--b--\r\n').encode()
+    for path in ("/datastore/image", "/session/", "/datastore/label?image=phantom_000&tag=other"):
+        assert 400 <= sent(scored, path, name) < 500
+
+
+@pytest.mark.parametrize("name", ["../x.nii.gz", "..\\x.nii.gz", "/tmp/slicer/x.nii.gz", "C:\\tmp\\x.nii.gz"])
+def test_of_the_path_that_3d_slicer_sends_as_a_name_only_the_end_is_used(scored, name):
+    before = files_of_strangers(scored)
+    scan = (scored.studies / "phantom_000.nii.gz").read_bytes()
+    assert sent(scored, "/datastore/label?image=phantom_000&tag=other", name, "label", scan) == 200
+    new = files_of_strangers(scored) - before
+    assert new <= {scored.studies / "labels" / "other", scored.studies / "labels" / "other" / "phantom_000.nii.gz"}
+
+
+def sent(server, path, name, field="file", content=b"x"):
+    """The status of a file that is sent under a name no library would send."""
+    head = f'--b\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\n\r\n'.encode()
     kind = {"Content-Type": "multipart/form-data; boundary=b"}
-    for path in ("/datastore/image", "/session/"):
-        assert 400 <= raw(scored, "PUT", path, body, kind) < 500
+    return raw(server, "PUT", path, head + content + b"\r\n--b--\r\n", kind)
 
 
 def test_archives_are_not_unpacked_and_scans_not_deleted(scored):

@@ -249,5 +249,7 @@ def test_warm_start_loads_the_served_weights(tmp_path):
 
 
 def test_dice_is_the_mean_over_cases_and_structures_and_a_model_without_one_is_worse():
-    assert mean_dice([{"dice": "0.5"}, {"dice": 0.7}]) == 0.6
+    assert mean_dice([{"dice": 0.5}, {"dice": 0.7}]) == 0.6
+    with pytest.raises(DataError, match="no evaluation"):
+        mean_dice([])
     assert not is_not_worse(0.5, float("nan")) and is_not_worse(float("nan"), 0.5) is False

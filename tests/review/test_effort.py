@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from medssl.errors import ConfigError
-from medssl.review.effort import Effort, choose, parse_budget
+from medssl.review.effort import Effort, Work, choose, parse_budget
 from medssl.uncertainty import surroundings
 
 
@@ -52,28 +52,50 @@ def test_chosen_cases_never_need_more_than_the_budget():
         assert sum(taken) <= budget + 1e-9
 
 
-def test_effort_is_opening_plus_the_slices_that_need_looking_at():
-    assert Effort().seconds(0) == 30
-    assert Effort(open_seconds=10, slice_seconds=4).seconds(6) == 34
+def test_effort_is_opening_plus_slices_plus_area():
+    assert Effort().seconds(Work(0, 0.0)) == 30
+    assert Effort(open_seconds=10, slice_seconds=4, area_seconds=3).seconds(Work(6, 2.0)) == 40
 
 
-def test_only_slices_with_uncertain_voxels_near_a_structure_need_looking_at():
+def test_only_uncertain_voxels_near_a_structure_are_work():
     segmentation, entropy = np.zeros((2, 40, 40, 10))
     segmentation[5:10, 5:10, 2:6] = 1
     entropy[7, 7, 3] = 0.6  # inside
     entropy[12, 7, 5] = 0.6  # 3 mm beside
     entropy[7, 7, 4] = 0.4  # certain enough
     entropy[35, 35, 8] = 1.0  # far away
-    near = surroundings(segmentation > 0, (1.0, 1.0, 3.0))
-    assert Effort().slices_to_check(near, entropy, axis=2) == 2
-    assert Effort(uncertain_bits=0.3).slices_to_check(near, entropy, axis=2) == 3
-    assert Effort().slices_to_check(near, entropy, axis=0) == 2
+    any_area = {"slice_mm2": 0.0}
+    spacing_mm = (1.0, 1.0, 3.0)
+    near = surroundings(segmentation > 0, spacing_mm)
+    assert Effort(**any_area).work(near, entropy, spacing_mm, axis=2) == Work(2, 0.02)
+    assert Effort(**any_area, uncertain_bits=0.3).work(near, entropy, spacing_mm, axis=2) == Work(3, 0.03)
+    assert Effort(**any_area).work(near, entropy, spacing_mm, axis=0) == Work(2, 0.06)
+
+
+def test_a_thin_uncertain_rim_is_less_work_than_a_doubtful_region_of_as_many_slices():
+    segmentation, rim, region = np.zeros((3, 40, 40, 10))
+    segmentation[10:30, 10:30] = 1
+    rim[10, 10:30] = 0.9
+    region[10:20, 10:30] = 0.9
+    near = surroundings(segmentation > 0, (1.0, 1.0, 2.0))
+    thin, broad = (Effort().work(near, found, (1.0, 1.0, 2.0), axis=2) for found in (rim, region))
+    assert thin.slices == broad.slices == 10 and broad.area_cm2 == pytest.approx(10 * thin.area_cm2)
+    assert Effort().seconds(broad) > 1.5 * Effort().seconds(thin)
+
+
+def test_slices_with_a_little_uncertainty_need_no_look():
+    segmentation, entropy = np.zeros((2, 20, 20, 4))
+    segmentation[5:15, 5:15] = 1
+    entropy[5, 5:15, 0] = 0.9  # 10 mm2
+    entropy[5:8, 5:15, 1] = 0.9  # 30 mm2
+    near = surroundings(segmentation > 0, (1.0, 1.0, 2.0))
+    assert Effort().work(near, entropy, (1.0, 1.0, 2.0), axis=2) == Work(1, 0.4)
 
 
 def test_where_nothing_was_found_all_voxels_count():
     entropy = np.zeros((8, 8, 5))
     entropy[1, 1, 0] = entropy[7, 7, 4] = 0.9
-    assert Effort().slices_to_check(np.zeros((8, 8, 5), bool), entropy, axis=2) == 2
+    assert Effort(slice_mm2=1).work(np.zeros((8, 8, 5), bool), entropy, (1.0, 1.0, 1.0), axis=2) == Work(2, 0.02)
 
 
 @pytest.mark.parametrize("constants", [{"open_seconds": -1.0}, {"slice_seconds": float("nan")}])

@@ -24,7 +24,8 @@ def test_a_case_of_a_run_is_described_from_its_maps(case):
     assert found.record["score"] == pytest.approx(
         np.mean([s["surroundings_entropy_bits"] for s in found.record["structures"].values()]), abs=1e-6
     )
-    assert (found.plane, found.axis, found.slices_to_check) == ("axial", 2, 4)
+    assert (found.plane, found.axis, found.work.slices) == ("axial", 2, 4)
+    assert found.work.area_cm2 == pytest.approx(4 * 8 * 8 * 4 / 100)
     assert set(found.slices) <= {5, 6, 7, 8} and len(found.slices) == 2  # slices are 4 mm thick, pictures 5 mm apart
 
 

@@ -65,7 +65,7 @@ def test_an_unknown_structure_is_an_error_not_a_failure_of_every_case(make_run):
 
 def test_the_budget_takes_cases_in_order_and_says_what_is_passed_over(make_run, tmp_path):
     source = source_of_run(make_run(NEEDS))
-    queue = build_queue(source, effort=Effort(open_seconds=60, slice_seconds=30), budget_seconds=300)
+    queue = build_queue(source, effort=Effort(open_seconds=60, slice_seconds=30, area_seconds=0), budget_seconds=300)
     # wild and fair: 60 s and 4 slices; calm: no slice above 0.5 bits
     assert [entry.seconds for entry in queue.entries] == [180, 180, 60]
     assert [entry.measured.case.id for entry in queue.chosen] == ["wild", "calm"]
@@ -86,7 +86,8 @@ def test_worklist_holds_a_row_per_case_with_numbers_of_every_structure(make_run,
     assert float(wild["need"]) == pytest.approx(
         (float(wild["kidney_entropy_bits"]) + float(wild["tumour_entropy_bits"])) / 2, abs=2e-6
     )
-    assert wild["plane"] == "axial" and wild["slices_to_check"] == "4" and float(wild["minutes"]) == pytest.approx(0.83)
+    assert wild["plane"] == "axial" and wild["slices_to_check"] == "4" and wild["uncertain_cm2"] == "10.24"
+    assert float(wild["minutes"]) == pytest.approx((30 + 2 * 4 + 2 * 10.24) / 60, abs=0.01)
     assert set(wild["uncertain_slices"].split()) <= {"5", "6", "7", "8"}
 
 

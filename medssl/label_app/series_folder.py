@@ -1,0 +1,109 @@
+"""The studies of a folder of DICOM series: the files stay as they are, scans and labels are kept in the workspace."""
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from monailabel.interfaces.exception import ImageNotFoundException
+
+from medssl.data.dicom_seg import write_segmentation
+from medssl.data.geometry import grid_mismatches
+from medssl.data.volumes import read_header, read_volume
+from medssl.errors import DataError
+from medssl.files import write_text_atomically
+from medssl.label_app.datastore import FINAL
+from medssl.label_app.series import SeriesDatastore
+from medssl.label_app.series_map import read_map
+
+STAMP, SEGMENTATION, OUTGROWN = "series_stamp", "dicom_seg", "outgrown"
+logger = logging.getLogger(__name__)
+
+
+class FolderOfSeries(SeriesDatastore):
+    """The series of a map (`medssl.label_app.series_map`), with links to their files.
+
+    A series that cannot become a scan is named in the log by its id, with the reason in problems.json. A reviewed label
+    is kept as labels/final/<id>.nii.gz and as dicom_seg/<id>.dcm. What was stored of a series that is no longer in the
+    folder is left as it is, and counts again when the series is back.
+    """
+
+    def __init__(
+        self, series_map: Path, datastore_path: str | Path, structures: Mapping[int, str], read_only: bool = False
+    ) -> None:
+        self._series = read_map(series_map)
+        self._problems: dict[str, str] = {}
+        super().__init__(datastore_path, structures, read_only)
+        if not read_only:
+            self._note_problems()
+
+    def list_images(self) -> list[str]:
+        return sorted(self._series)
+
+    def get_labeled_images(self, label_tag: str | None = None, labels: list[str] | None = None) -> list[str]:
+        return [name for name in self.list_images() if self._has_label(name)]
+
+    def get_unlabeled_images(self, label_tag: str | None = None, labels: list[str] | None = None) -> list[str]:
+        return [name for name in self.list_images() if not self._has_label(name)]
+
+    def get_image_uri(self, image_id: str) -> str:
+        """As of SeriesDatastore; a series whose files have changed is converted anew."""
+        if image_id in self._problems:
+            raise DataError(self._problems[image_id])
+        with self._conversions:
+            was_current = self._is_current(image_id)
+            try:
+                scan = super().get_image_uri(image_id)
+            except DataError as error:
+                self._problems[image_id] = str(error).replace(str(self._image_folder / image_id), image_id)
+                self._note_problems()
+                logger.warning("%s cannot be served; problems.json in the workspace has the reason", image_id)
+                raise DataError(self._problems[image_id]) from error
+            if not was_current:
+                self._set_aside_outgrown_label(image_id)
+            return scan
+
+    def _bring(self, image_id: str, folder: Path) -> None:
+        if image_id not in self._series:
+            raise ImageNotFoundException(f"{image_id}: no such series")
+        folder.mkdir()
+        for place, file in enumerate(self._series[image_id].files):
+            os.symlink(file, folder / f"{place:05d}.dcm")  # noqa: PTH211
+
+    def _facts(self, image_id: str) -> dict[str, str]:
+        return {STAMP: self._stamp(image_id)}
+
+    def _is_current(self, image_id: str) -> bool:
+        known = self._datastore.objects.get(image_id)
+        return known is None or image_id not in self._series or known.image.info.get(STAMP) == self._stamp(image_id)
+
+    def _stamp(self, image_id: str) -> str:
+        return self._series[image_id].stamp
+
+    def _set_aside_outgrown_label(self, image_id: str) -> None:
+        """Give a reviewed label that lies on another grid than the scan the tag `outgrown`: it needs a new review."""
+        scan = read_header(self._image_folder / f"{image_id}.nii.gz")
+        if not self._has_label(image_id) or not list(grid_mismatches(scan, read_header(self._file_of_label(image_id)))):
+            return
+        file = self._file_of_label(image_id)
+        target = Path(self._datastore.label_path(OUTGROWN)) / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(target)
+        with self.changing() as entries:
+            entries[image_id].labels[OUTGROWN] = entries[image_id].labels.pop(FINAL)
+        logger.warning("%s has changed: its label does not fit any more and is kept as '%s'", image_id, OUTGROWN)
+
+    def _keep_segmentation(self, image_id: str) -> None:
+        """Write dicom_seg/<id>.dcm; a series that no file can refer to has its label as .nii.gz alone."""
+        label, file = read_volume(self._file_of_label(image_id)), self.root / SEGMENTATION / f"{image_id}.dcm"
+        try:
+            write_segmentation(label, self.series_folder(image_id), file, self.structures, algorithm=None)
+        except DataError:
+            file.unlink(missing_ok=True)  # of an earlier label
+            logger.warning("%s: its label is kept, but cannot be written as DICOM SEG", image_id)
+        else:
+            self.update_label_info(image_id, FINAL, {SEGMENTATION: str(file.relative_to(self.root))})
+
+    def _note_problems(self) -> None:
+        write_text_atomically(self.root / "problems.json", json.dumps(self._problems, indent=1, sort_keys=True))

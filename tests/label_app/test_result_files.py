@@ -1,0 +1,34 @@
+"""DICOM SEG files of what a model answers: structures in the viewer's colours, bands of uncertainty in their own."""
+
+import numpy as np
+import pydicom
+import pytest
+from label_app.dicom_studies import write_study
+
+from medssl.data.dicom_seg import read_segmentation
+from medssl.data.geometry import reordered
+from medssl.data.volumes import write_nifti
+from medssl.uncertainty.ranking import BANDS
+
+pytest.importorskip("highdicom", reason="needs pip install 'medssl[label]'")
+from medssl.label_app.result_files import segmentation_file
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return write_study(tmp_path_factory.mktemp("series"), 20)
+
+
+@pytest.mark.parametrize("kind", ["structures", "bands"])
+def test_segments_are_those_of_the_label_and_bands_have_their_colours(kind, study, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    names = BANDS if kind == "bands" else {1: "kidney", 2: "lesion"}
+    write_nifti(tmp_path / "label.nii.gz", study.label.array, study.label.affine, np.uint8)
+    told = [{"name": name, "idx": number} for number, name in names.items()]
+    file = segmentation_file(str(study.folder), str(tmp_path / "label.nii.gz"), told)
+    assert np.array_equal(reordered(read_segmentation(file), study.label).array, study.label.array)
+    dataset = pydicom.dcmread(file)
+    assert [segment.SegmentLabel for segment in dataset.SegmentSequence] == list(names.values())
+    coloured = ["RecommendedDisplayCIELabValue" in segment for segment in dataset.SegmentSequence]
+    assert coloured == [kind == "bands"] * len(names)
+    assert (dataset.SeriesDescription == "Uncertainty bands") == (kind == "bands")
