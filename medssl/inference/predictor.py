@@ -4,7 +4,7 @@ import copy
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from medssl.data.pipeline import Pipeline
 from medssl.engine.checkpoint import load_tensors
 from medssl.engine.seeding import seeded
 from medssl.errors import CheckpointError, ConfigError
-from medssl.inference.mc_dropout import MCDropoutInferer, MCStatistics
+from medssl.inference.mc_dropout import MCStatistics
 from medssl.networks.weights import weights_digest
 
 
@@ -42,6 +42,18 @@ class Prediction:
         return float(x), float(y), float(z)
 
 
+class SamplingInferer(Protocol):
+    """What draws several predictions of a scan: `MCDropoutInferer`, or one for networks of slices."""
+
+    samples: int
+
+    def statistics(self, inputs: Tensor, network: Any) -> MCStatistics: ...
+
+    def running_statistics(self, inputs: Tensor, network: Any, counts: Sequence[int]) -> list[MCStatistics]: ...
+
+    def settings(self) -> dict[str, Any]: ...
+
+
 class Predictor:
     """Predicts cases with one network; the same case gives the same result in any order and on any machine of a kind.
 
@@ -52,7 +64,7 @@ class Predictor:
         self,
         network: nn.Module,
         pipeline: Pipeline,
-        inferer: MCDropoutInferer,
+        inferer: SamplingInferer,
         device: torch.device | str = "cpu",
         checkpoint: str | Path | None = None,
         seed: int = 0,
@@ -76,9 +88,7 @@ class Predictor:
         """What a prediction depends on besides the scan."""
         return {
             "weights": self.weights_digest(),
-            "samples": self.inferer.samples,
-            "window": list(self.inferer.window),
-            "stride": list(self.inferer.stride),
+            **self.inferer.settings(),
             "seed": self.seed,
             "paper_crop": self.pipeline.paper_crop,
         }
