@@ -162,17 +162,17 @@ class LabelledScenes(Dataset):
 
 
 class RandomScale(v2.Transform):
-    """Image and mask larger or smaller by one factor."""
+    """Image and mask larger or smaller by one factor; nearest: which of a mask's pixels is the nearest."""
 
-    def __init__(self, least: float, most: float) -> None:
+    def __init__(self, least: float, most: float, nearest: v2.InterpolationMode = v2.InterpolationMode.NEAREST) -> None:
         super().__init__()
-        self.least, self.most = least, most
+        self.least, self.most, self.nearest = least, most, nearest
 
     def forward(self, *inputs: Any) -> Any:
         factor = self.least + (self.most - self.least) * torch.rand(()).item()
         size = [max(1, round(factor * side)) for side in inputs[0].shape[-2:]]
         return v2.functional.resize(inputs[0], size, antialias=True), v2.functional.resize(
-            inputs[1], size, interpolation=v2.InterpolationMode.NEAREST
+            inputs[1], size, interpolation=self.nearest
         )
 
 

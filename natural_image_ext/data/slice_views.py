@@ -30,8 +30,9 @@ class SliceViews:
         fill = {tv_tensors.Image: BACKGROUND, tv_tensors.Mask: VOID}
         turn = v2.RandomRotation(self.degrees, v2.InterpolationMode.BILINEAR, fill=fill)
         cut = v2.RandomCrop(list(self.patch[:2]), pad_if_needed=True, fill=fill)
+        scale = RandomScale(0.8, 1.25, v2.InterpolationMode.NEAREST_EXACT)  # the other one moves labels by half a pixel
         # left and right are the first axis of a slice
-        return v2.Compose([RandomScale(0.8, 1.25), v2.RandomApply([turn], p=0.5), v2.RandomVerticalFlip(), cut])
+        return v2.Compose([scale, v2.RandomApply([turn], p=0.5), v2.RandomVerticalFlip(), cut])
 
     def stronger(self) -> v2.Transform:
         if self.strong == "augseg":

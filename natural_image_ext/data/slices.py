@@ -1,4 +1,4 @@
-"""Slices of scans as images of three channels, and batches of them from the labelled and unlabelled cases of a split."""
+"""Slices of scans as images of three channels, and batches of them from the cases of a split."""
 
 from collections.abc import Sequence
 
