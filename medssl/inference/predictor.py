@@ -149,14 +149,18 @@ def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
 def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
     """The inference.json of a trained bundle: a folder with configs/ and models/model.pt, or a run with one.
 
-    Overrides replace top-level keys of it; those that are None do not.
+    Overrides replace top-level keys of it; those that are None do not. ConfigError for a key that it has not.
     """
     root = bundle_root(bundle)
     if "checkpoint" not in overrides:
         require_weights(root)
     parser = ConfigParser()
     parser.read_config(str(root / "configs" / "inference.json"))
-    parser.update({"bundle_root": str(root), **{key: value for key, value in overrides.items() if value is not None}})
+    given = {key: value for key, value in overrides.items() if value is not None}
+    unknown = [key for key in given if key not in parser]
+    if unknown:
+        raise ConfigError(f"{root}: its predictions have no '{unknown[0]}' (configs/inference.json). Leave it out.")
+    parser.update({"bundle_root": str(root), **given})
     return parser
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+from monai.data import Dataset as CachedCases
 from torch import Tensor
 from torchvision import tv_tensors
 
@@ -40,11 +41,10 @@ class SemiSupervisedSlices(SemiSupervisedImages):
         cache: str = "memory",
         cache_dir: str = "",
     ) -> None:
-        labelled, unlabelled = split.role("labelled"), split.role("unlabelled")
-        self.labelled, self.unlabelled = (
-            cache_cases(cases, pipeline.preprocessing(with_label, training=True), cache, cache_dir)
-            for cases, with_label in ((labelled, True), (unlabelled or labelled, False))
-        )
+        known, hidden = split.role("labelled"), split.role("unlabelled") or split.role("labelled")
+        with_label, without = (pipeline.preprocessing(has_label, training=True) for has_label in (True, False))
+        self.labelled: CachedCases = cache_cases(known, with_label, cache, cache_dir)
+        self.unlabelled: CachedCases = cache_cases(hidden, without, cache, cache_dir)
         self.structure_share = structure_share
         self.cropped, self.stronger = views.cropped(), views.stronger()
 

@@ -12,7 +12,9 @@ from monai.bundle import ConfigWorkflow, run, verify_net_in_out
 from typer.testing import CliRunner
 
 from medssl.cli import app
+from medssl.data.cases import ROLES
 from medssl.engine import load_tensors
+from medssl.errors import ConfigError
 from medssl.inference import Predictor, load_predictor
 from medssl.security import check_bundle
 from natural_image_ext.inference import SliceInferer
@@ -47,8 +49,7 @@ def test_a_run_is_one_of_scans_with_its_cases_and_their_table(slice_run):
     assert facts["status"] == "finished" and facts["method"] == "MT w/ NP-SemiSeg" and "task" not in facts
     assert (facts["labelled"], facts["unlabelled"], facts["validation"], facts["test"]) == (3, 4, 2, 3)
     cases = json.loads((slice_run / "split.json").read_text())["cases"]
-    roles = {role: {case["patient"] for case in cases if case["role"] == role} for role in facts if role in
-             ("labelled", "unlabelled", "validation", "test")}  # fmt: skip
+    roles = {role: {case["patient"] for case in cases if case["role"] == role} for role in ROLES}
     assert sum(map(len, roles.values())) == len(set.union(*roles.values())) == 12
     rows = table(slice_run)
     assert {row["case"] for row in rows} == roles["test"] and {row["structure"] for row in rows} == {"kidney"}
@@ -95,7 +96,7 @@ def test_heads_are_chosen_by_one_key_and_served_alike(train_slices, phantom_dir,
     assert json.loads((folder / "run.json").read_text())["method"] == title
     image = str(phantom_dir / "images" / "phantom_000.nii.gz")
     found = load_predictor(folder, samples=3)({"id": "phantom_000", "image": image})
-    assert (found.mutual_information.max() > 1e-4) == (head == "dropout")
+    assert (found.mutual_information.max() > 1e-7) == (head == "dropout")
 
 
 def test_resumed_run_equals_the_unbroken_one_bit_for_bit(train_slices, slice_run, tmp_path):
@@ -121,6 +122,11 @@ def test_predict_and_review_take_scans_as_from_any_other_bundle(slice_run, scans
     done = medssl("review", scans, "--bundle", slice_run, "--samples", 1, "--output", tmp_path / "review")
     assert done.exit_code == 0, done.output
     assert len(list(csv.DictReader((tmp_path / "review" / "worklist.csv").open()))) == 2
+
+
+def test_stride_of_windows_is_refused_where_there_are_slices(slice_run):
+    with pytest.raises(ConfigError, match="no 'stride'"):
+        load_predictor(slice_run, stride=[8, 8, 8])
 
 
 def test_stock_monai_evaluates_and_predicts(slice_run, bundles_dir, scans, tmp_path):
