@@ -113,6 +113,39 @@ def trained_run(train_smoke, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_smoke(tmp_path_factory.mktemp("runs") / "smoke", mlflow=True)
 
 
+@pytest.fixture(scope="session")
+def train_slices(phantom_dir: Path):
+    """A function that trains np_semiseg on slices of the phantoms, with the overlays for scans, into a folder."""
+    from monai.bundle import run
+
+    bundle = ROOT / "bundles" / "np_semiseg"
+
+    def train(output_dir: Path, **overrides) -> Path:
+        keys = {
+            "bundle_root": str(bundle),
+            "dataset_name": "phantom",
+            "dataset_dir": str(phantom_dir),
+            "labelled": 3,
+            "validation": 2,
+            "test": 3,
+            "output_dir": str(output_dir),
+            "runs_dir": str(output_dir.parent),
+            "mlflow": False,
+            **overrides,
+        }
+        configs = [str(bundle / "configs" / f"{name}.json") for name in ("train", "scans", "scans_smoke")]
+        run(run_id="training", config_file=configs, **keys)
+        return output_dir
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def slice_run(train_slices, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished smoke training of the neural-process head on slices."""
+    return train_slices(tmp_path_factory.mktemp("slices") / "smoke")
+
+
 def _enter_group(rank: int, world_size: int, port: int, body: Callable, args: tuple) -> None:
     torch.set_num_threads(1)
     os.environ.update(

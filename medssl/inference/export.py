@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import cast
 
 from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
@@ -10,6 +11,7 @@ from medssl.engine.checkpoint import save_tensors
 from medssl.engine.run_folder import RunFolder
 from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
+from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Predictor
 
 
@@ -28,7 +30,8 @@ def export_bundle(folder: RunFolder, bundle_root: str | Path, predictor: Predict
         return None
     source, target = Path(bundle_root), folder.path / "bundle"
     require_bundle(source)
-    network, pipeline, inferer = predictor.network, predictor.pipeline, predictor.inferer
+    network, pipeline = predictor.network, predictor.pipeline
+    inferer = cast(MCDropoutInferer, predictor.inferer)
     inference = json.loads((source / "configs" / "inference.json").read_text())
     inference["network_def"] = {
         "_target_": f"{type(network).__module__}.{type(network).__name__}",

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from monai.inferers import Inferer, sliding_window_inference
@@ -40,6 +41,10 @@ class MCDropoutInferer(Inferer):
 
     def __call__(self, inputs: Tensor, network: nn.Module, *args: object, **kwargs: object) -> Tensor:  # type: ignore[override]
         return self.statistics(inputs, network).mean
+
+    def settings(self) -> dict[str, Any]:
+        """What a prediction depends on besides the network and the scan."""
+        return {"samples": self.samples, "window": list(self.window), "stride": list(self.stride)}
 
     def statistics(self, inputs: Tensor, network: nn.Module) -> MCStatistics:
         """Statistics over the samples for `inputs` (B, C, H, W, D); retried once with fewer windows at a time."""

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from medssl.data.pipeline import Pipeline
 from medssl.engine.checkpoint import load_tensors
 from medssl.engine.seeding import seeded
 from medssl.errors import CheckpointError, ConfigError
-from medssl.inference.mc_dropout import MCDropoutInferer, MCStatistics
+from medssl.inference.mc_dropout import MCStatistics
 from medssl.networks.weights import weights_digest
 
 
@@ -42,6 +42,18 @@ class Prediction:
         return float(x), float(y), float(z)
 
 
+class SamplingInferer(Protocol):
+    """What draws several predictions of a scan: `MCDropoutInferer`, or one for networks of slices."""
+
+    samples: int
+
+    def statistics(self, inputs: Tensor, network: Any) -> MCStatistics: ...
+
+    def running_statistics(self, inputs: Tensor, network: Any, counts: Sequence[int]) -> list[MCStatistics]: ...
+
+    def settings(self) -> dict[str, Any]: ...
+
+
 class Predictor:
     """Predicts cases with one network; the same case gives the same result in any order and on any machine of a kind.
 
@@ -52,7 +64,7 @@ class Predictor:
         self,
         network: nn.Module,
         pipeline: Pipeline,
-        inferer: MCDropoutInferer,
+        inferer: SamplingInferer,
         device: torch.device | str = "cpu",
         checkpoint: str | Path | None = None,
         seed: int = 0,
@@ -76,9 +88,7 @@ class Predictor:
         """What a prediction depends on besides the scan."""
         return {
             "weights": self.weights_digest(),
-            "samples": self.inferer.samples,
-            "window": list(self.inferer.window),
-            "stride": list(self.inferer.stride),
+            **self.inferer.settings(),
             "seed": self.seed,
             "paper_crop": self.pipeline.paper_crop,
         }
@@ -139,14 +149,18 @@ def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
 def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
     """The inference.json of a trained bundle: a folder with configs/ and models/model.pt, or a run with one.
 
-    Overrides replace top-level keys of it; those that are None do not.
+    Overrides replace top-level keys of it; those that are None do not. ConfigError for a key that it has not.
     """
     root = bundle_root(bundle)
     if "checkpoint" not in overrides:
         require_weights(root)
     parser = ConfigParser()
     parser.read_config(str(root / "configs" / "inference.json"))
-    parser.update({"bundle_root": str(root), **{key: value for key, value in overrides.items() if value is not None}})
+    given = {key: value for key, value in overrides.items() if value is not None}
+    unknown = [key for key in given if key not in parser]
+    if unknown:
+        raise ConfigError(f"{root}: its predictions have no '{unknown[0]}' (configs/inference.json). Leave it out.")
+    parser.update({"bundle_root": str(root), **given})
     return parser
 
 

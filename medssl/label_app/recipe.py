@@ -1,9 +1,12 @@
 """How the served model was trained, so that it can be trained on: its bundle's train.json and the keys of its run."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from monai.bundle import ConfigParser
 
 import medssl
 from medssl.engine.provenance import flatten
@@ -21,11 +24,20 @@ _OWN_KEYS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """`source`: the bundle with configs/train.json. `keys`: what the model's run changed of it. `run`: its folder."""
+    """`source`: the bundle with configs/train.json. `keys`: what the model's run changed of it. `run`: its folder.
+
+    `overlay_name`: of the configuration beside train.json that the run cannot do without (`scans` of np_semiseg).
+    """
 
     source: Path
     keys: dict[str, Any]
     run: Path | None
+    overlay_name: str = ""
+
+    @property
+    def configs(self) -> list[Path]:
+        """The bundle's files that `keys` come on top of."""
+        return _configs(self.source, self.overlay_name)
 
     def overlay(self, data_facts: dict[str, Any], weights: Path, **own: Any) -> dict[str, Any]:
         """Keys over train.json: those of the run, the scans' preparation of `data_facts`, `weights` to begin with."""
@@ -56,16 +68,20 @@ def find_recipe(bundle: Path) -> Recipe:
     except (MedsslError, ValueError, KeyError) as error:
         raise ConfigError(f"{run / 'run.json'}: cannot be read ({error}). The model cannot be trained on.") from error
     checkout = Path(medssl.__file__).parents[1]
-    named = Path(str(config.get("bundle_root", "")))
+    named, overlay = Path(str(config.get("bundle_root", ""))), Path(config.get("overlay", "")).name
     for source in (named, checkout / named, checkout / "bundles" / name):
-        if (source / "configs" / "train.json").is_file():
-            return Recipe(source.resolve(), _changes(source, config), run)
+        if all(file.is_file() for file in _configs(source, overlay)):
+            return Recipe(source.resolve(), _changes(_configs(source, overlay), config), run, overlay)
     raise ConfigError(f"{run}: was trained by the bundle '{name}', which is not in {checkout / 'bundles'}.")
 
 
-def _changes(source: Path, config: dict[str, str]) -> dict[str, Any]:
-    """What the run's configuration has other than train.json."""
-    written = flatten(json.loads((source / "configs" / "train.json").read_text()))
+def _configs(source: Path, overlay: str) -> list[Path]:
+    return [source / "configs" / f"{name}.json" for name in ("train", overlay) if name]
+
+
+def _changes(written_in: Sequence[Path], config: dict[str, str]) -> dict[str, Any]:
+    """What the run's configuration has other than the bundle's files."""
+    written = flatten(ConfigParser.load_config_files([str(file) for file in written_in]))
     # MONAI has written out the short form of references
     changed = {key: value for key, value in config.items() if written.get(key, "").replace("#", "::") != value}
     return {key: _value(text) for key, text in changed.items() if key.split("::")[0] not in _OWN_KEYS}

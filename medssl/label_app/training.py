@@ -93,7 +93,7 @@ class ReviewTraining(TrainTask):
             runs_dir=str(folder.parent),
             **({} if epochs is None else {"max_epochs": epochs}),
         )
-        run_training(self.recipe.source, overlay, folder)
+        run_training(self.recipe.configs, overlay, folder)
         trained = load_run(folder / "run")
         outcome["mlflow"] = {key: trained.facts.get(key) for key in ("tracking_uri", "mlflow_run_id")}
         outcome["dice_after"] = mean_dice(trained.per_case)
@@ -104,10 +104,10 @@ class ReviewTraining(TrainTask):
         outcome["status"] = "swapped" if better else "kept"
 
 
-def run_training(source: Path, overlay: Mapping[str, Any], folder: Path) -> None:
+def run_training(bundle_configs: Sequence[Path], overlay: Mapping[str, Any], folder: Path) -> None:
     """`monai.bundle run training` of the bundle with the overlay; MedsslError with its last line if it fails."""
     write_text_atomically(folder / "overlay.json", json.dumps(overlay, indent=1))
-    configs = [str(source / "configs" / "train.json"), str(folder / "overlay.json")]
+    configs = [str(file) for file in (*bundle_configs, folder / "overlay.json")]
     command = [sys.executable, "-m", "monai.bundle", "run", "training", "--config_file", str(configs)]
     environment = {key: value for key, value in os.environ.items() if key not in ("MASTER_ADDR", "MASTER_PORT")}
     with (folder / "training.log").open("w") as log:

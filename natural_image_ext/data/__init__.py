@@ -1,4 +1,7 @@
-"""Natural images: sets by name, splits, checks, weak and strong views; pictures with a class, scenes with a mask."""
+"""Natural images: sets by name, splits, checks, weak and strong views; pictures with a class, scenes with a mask.
+
+And the slices of scans, seen as such images.
+"""
 
 from natural_image_ext.data.checks import check_pictures, check_scenes
 from natural_image_ext.data.scene_splits import SceneSplit, read_scene_split, split_scenes
@@ -10,6 +13,8 @@ from natural_image_ext.data.scene_views import (
     steps_of_epoch,
 )
 from natural_image_ext.data.scenes import Scenes, SceneSource, open_scenes, read_mask
+from natural_image_ext.data.slice_views import SliceViews
+from natural_image_ext.data.slices import SemiSupervisedSlices, slices_at
 from natural_image_ext.data.sources import ImageSource, Pictures, open_images, read_picture
 from natural_image_ext.data.splits import ImageSplit, read_image_split, split_images
 from natural_image_ext.data.views import LabelledPictures, SemiSupervisedPictures, Views, make_picture_loader
@@ -26,6 +31,8 @@ __all__ = [
     "Scenes",
     "SemiSupervisedPictures",
     "SemiSupervisedScenes",
+    "SemiSupervisedSlices",
+    "SliceViews",
     "Views",
     "check_pictures",
     "check_scenes",
@@ -37,6 +44,7 @@ __all__ = [
     "read_mask",
     "read_picture",
     "read_scene_split",
+    "slices_at",
     "split_images",
     "split_scenes",
     "steps_of_epoch",

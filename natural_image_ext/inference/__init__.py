@@ -11,6 +11,8 @@ from natural_image_ext.inference.scene_curve import write_scene_curve
 from natural_image_ext.inference.scene_evaluation import SceneEvaluation, kept_settings
 from natural_image_ext.inference.scene_predictor import ScenePredictor, load_scene_predictor
 from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes, scene_inferer
+from natural_image_ext.inference.slice_export import export_slices
+from natural_image_ext.inference.slice_sampling import SliceInferer
 
 __all__ = [
     "PictureEvaluation",
@@ -21,9 +23,11 @@ __all__ = [
     "SceneEvaluation",
     "ScenePredictions",
     "ScenePredictor",
+    "SliceInferer",
     "SlidingScenes",
     "export_classifier",
     "export_segmentation",
+    "export_slices",
     "find_pictures",
     "kept_settings",
     "load_picture_predictor",

@@ -32,9 +32,10 @@ class CPS(AveragedMethod[SegmentationNetwork]):
         ema_decay: float = 0.0,
         mixer: CutMix | None = None,
         warm_up: int = 0,
+        dice_weight: float = 0.0,
     ) -> None:
         super().__init__(network, ema_decay)
-        self.warm_up = warm_up
+        self.warm_up, self.dice_weight = warm_up, dice_weight
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self.other = second().to(next(network.parameters()).device)
         self.unlabelled_weight, self.kl_weight = unlabelled_weight, kl_weight
@@ -50,7 +51,7 @@ class CPS(AveragedMethod[SegmentationNetwork]):
             torch.random.set_rng_state(state)
             mixed.append(self.mixer(opinion, batch))
         passes = [learn(network, batch["image"], batch["label"], mixed[1 - i]) for i, network in enumerate(pair)]
-        labelled = sum(labelled_loss(found.labelled, batch["label"]) for found in passes)
+        labelled = sum(labelled_loss(found.labelled, batch["label"], self.dice_weight) for found in passes)
         crossed = sum(
             labelled_loss(found.unlabelled, mixed[1 - i].labels)
             + F.cross_entropy(found.labelled, passes[1 - i].labelled.detach().argmax(1))

@@ -85,17 +85,24 @@ def build_seg_method(
     kl_weight: float = 0.005,
     ema_decay: float = 0.99,
     warm_up: int = 0,
+    dice_weight: float = 0.0,
     second: Callable[[], SegmentationNetwork] | None = None,
 ) -> AveragedMethod:
     """The recipe's method on `network`; second builds the other network of CPS, by default one like the first."""
-    shared: dict[str, Any] = {"unlabelled_weight": unlabelled_weight, "kl_weight": kl_weight, "ema_decay": ema_decay}
+    shared: dict[str, Any] = {
+        "unlabelled_weight": unlabelled_weight,
+        "kl_weight": kl_weight,
+        "ema_decay": ema_decay,
+        "warm_up": warm_up,
+        "dice_weight": dice_weight,
+    }
     if recipe.method is CPS:
-        return CPS(network, second or partial(_like, network), warm_up=warm_up, **shared)
+        return CPS(network, second or partial(_like, network), **shared)
     own: dict[type[AveragedMethod], dict[str, Any]] = {
         PSMT: {"steps_per_epoch": steps_per_epoch},
         U2PL: {"num_classes": num_classes, "total_steps": total_steps},
     }
-    options = {**shared, "warm_up": warm_up, **recipe.options, **own.get(recipe.method, {})}
+    options = {**shared, **recipe.options, **own.get(recipe.method, {})}
     return recipe.method(network, **options)
 
 

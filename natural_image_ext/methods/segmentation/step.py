@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from medssl.losses.segmentation import soft_dice_loss
 from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.losses.divergences import gaussian_kl
 from natural_image_ext.methods.averaged import AveragedMethod
@@ -56,7 +57,8 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
 
     The moving average of the weights teaches: it labels the weak views. `mixer` then mixes the strong views and what
     was taught about them; the student learns from labelled and mixed images in one pass. Methods differ in `mixer`
-    and in `unlabelled_loss`. In the first `warm_up` steps the student learns from labels alone.
+    and in `unlabelled_loss`. In the first `warm_up` steps the student learns from labels alone. dice_weight: of the
+    Dice loss on labels, beside their cross-entropy.
     """
 
     step: Tensor
@@ -69,16 +71,18 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
         kl_weight: float = 0.005,
         ema_decay: float = 0.99,
         warm_up: int = 0,
+        dice_weight: float = 0.0,
     ) -> None:
         super().__init__(network, ema_decay)
         self.mixer, self.unlabelled_weight, self.kl_weight, self.warm_up = mixer, unlabelled_weight, kl_weight, warm_up
+        self.dice_weight = dice_weight
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         taught = self.teach(batch)
         learned = learn(self.network, batch["image"], batch["label"], taught)
         terms = {
-            "labelled": labelled_loss(learned.labelled, batch["label"]),
+            "labelled": labelled_loss(learned.labelled, batch["label"], self.dice_weight),
             "unlabelled": self.unlabelled_loss(learned, taught, batch),
             "kl": learned.kl,
         }
@@ -106,10 +110,19 @@ def opinion_on(batch: dict[str, Any], probs: Tensor) -> Taught:
     return Taught(batch["strong"], probs, torch.where(batch["valid"], labels, IGNORED) if "valid" in batch else labels)
 
 
-def labelled_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy of the pixels that have a label; 0, and not NaN, where none has."""
-    total = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
-    return total / (labels != IGNORED).sum().clamp_min(1)
+def labelled_loss(logits: Tensor, labels: Tensor, dice_weight: float = 0.0) -> Tensor:
+    """Mean cross-entropy of the pixels that have a label; 0, and not NaN, where none has.
+
+    dice_weight: of the soft Dice loss beside it, for structures that are small. It is that of the whole batch, since
+    many an image (a slice of a scan) has no structure.
+    """
+    known = labels != IGNORED
+    loss = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum") / known.sum().clamp_min(1)
+    if dice_weight == 0:
+        return loss
+    probs = logits.softmax(1).movedim(1, 0).flatten(1)
+    classes = F.one_hot(labels.masked_fill(~known, 0).flatten(), len(probs)).T
+    return loss + dice_weight * soft_dice_loss(probs[None], classes[None], known.flatten()[None])
 
 
 @torch.no_grad()
