@@ -79,6 +79,8 @@ class Predictor:
             "samples": self.inferer.samples,
             "window": list(self.inferer.window),
             "stride": list(self.inferer.stride),
+            "mode": self.inferer.mode,
+            "backend": self.inferer.backend,
             "seed": self.seed,
             "paper_crop": self.pipeline.paper_crop,
         }
@@ -132,21 +134,27 @@ def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
 
 
 def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
-    """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, stride, device."""
+    """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, mode, backend, stride, device."""
     return parse_bundle(bundle, **overrides).get_parsed_content("predictor")
 
 
 def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
     """The inference.json of a trained bundle: a folder with configs/ and models/model.pt, or a run with one.
 
-    Overrides replace top-level keys of it; those that are None do not.
+    Overrides replace top-level keys of it; those that are None do not. ConfigError names one that it does not have.
     """
     root = bundle_root(bundle)
     if "checkpoint" not in overrides:
         require_weights(root)
     parser = ConfigParser()
     parser.read_config(str(root / "configs" / "inference.json"))
-    parser.update({"bundle_root": str(root), **{key: value for key, value in overrides.items() if value is not None}})
+    given = {key: value for key, value in overrides.items() if value is not None}
+    if unknown := [key for key in given if key not in parser]:
+        raise ConfigError(
+            f"{root / 'configs' / 'inference.json'}: has no '{unknown[0]}', it is of an earlier version. Export it "
+            f"again by training with --resume true, or leave '{unknown[0]}' out."
+        )
+    parser.update({"bundle_root": str(root), **given})
     return parser
 
 
