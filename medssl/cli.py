@@ -76,7 +76,11 @@ def predict(
     shard: Annotated[
         str, typer.Option(help="i/n: this process takes every n-th scan, starting with the i-th.")
     ] = "1/1",
-    stride: Annotated[str, typer.Option(help="Of the windows, e.g. 32,32,16: larger is faster.")] = "",
+    mode: Annotated[
+        str | None, typer.Option(help="How samples are drawn: fast, exact or reference; default: as trained.")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="What computes them: eager; default: as trained.")] = None,
+    stride: Annotated[str, typer.Option(help="Of exact's and reference's windows, e.g. 32,32,16.")] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
     dicom: Annotated[
         bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
@@ -90,7 +94,8 @@ def predict(
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("medssl").setLevel(logging.INFO)
     steps = _numbers(stride) if stride else None
-    predictor = load_predictor(bundle, samples=samples, stride=steps, device=str(local_device()))
+    chosen = {"samples": samples, "mode": mode, "backend": backend, "stride": steps}
+    predictor = load_predictor(bundle, **chosen, device=str(local_device()))
     engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"
@@ -170,6 +175,21 @@ def samples(
     if kind == "scenes":
         from natural_image_ext.inference import write_scene_curve as write
     console.print(f"{write(run, _numbers(values), cases)}: shown by 'medssl report {run}'")
+
+
+@app.command("compare-modes")
+def compare_modes(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
+    stride: Annotated[str, typer.Option(help="Of the windows of reference and exact; default: as trained.")] = "",
+    cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+) -> None:
+    """Is fast the same as reference? Predict the test cases with every mode; write RUN/modes.csv, print the summary."""
+    from medssl.inference.compare_modes import summary_table, write_mode_comparison
+
+    path, rows = write_mode_comparison(run, samples, _numbers(stride) if stride else None, cases)
+    console.print(summary_table(rows))
+    console.print(f"cases: {path}", highlight=False, markup=False)
 
 
 @app.command()

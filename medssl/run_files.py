@@ -2,3 +2,4 @@
 
 RECONSTRUCTIONS = "reconstructions.npz"
 SAMPLES = "samples.csv"
+MODES = "modes.csv"

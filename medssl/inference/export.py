@@ -44,6 +44,8 @@ def export_bundle(folder: RunFolder, bundle_root: str | Path, predictor: Predict
         "samples": inferer.samples,
         "stride": list(inferer.stride),
         "window_batch": inferer.window_batch,
+        "mode": inferer.mode,
+        "backend": inferer.backend,
     }
     metadata = json.loads((source / "configs" / "metadata.json").read_text())
     _describe_outputs(metadata, pipeline)

@@ -1,17 +1,24 @@
 """Sliding-window inference with MC dropout: mean probabilities, entropy, mutual information."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from monai.inferers import Inferer, sliding_window_inference
+from monai.inferers import Inferer
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from medssl.errors import MedsslError
+from medssl.errors import ConfigError, MedsslError
+from medssl.inference.backends import check_backend, open_backend
+from medssl.inference.passes import Pass, Passes
+from medssl.inference.window_batch import windows_at_a_time
+from medssl.inference.windows import Box, Plan, box, grid_plan, overlap_plan
 from medssl.networks.mc_dropout import mc_dropout
-from medssl.uncertainty.maps import StreamingStatistics
+from medssl.uncertainty.streaming import StreamingStatistics
+
+MODES = ("reference", "exact", "fast")
 
 
 @dataclass(frozen=True)
@@ -28,82 +35,154 @@ class MCStatistics:
 
 
 class MCDropoutInferer(Inferer):
-    """`samples` Monte Carlo passes over overlapping windows, averaged as they come: memory does not grow with samples.
+    """Monte Carlo passes over overlapping windows, summed as they come: memory does not grow with their number.
+
+    Every pass over a voxel is a sample of it, whichever window it is of. Three modes with the same outputs:
+    `reference`, the thesis' protocol: `samples` passes at every window, the windows one `stride` apart;
+    `exact`, the same passes with their work shared: the encoder runs once a window, dropped channels are not computed;
+    `fast`, as `exact` at windows of its own, each with the samples it takes to give every voxel at least `samples`.
+    A network without `encode` and `decode_kept` (see MCDropoutUNet3D) makes whole passes in every mode.
 
     window and stride are (height, width, depth) in voxels; the thesis uses 128x128x32 and 8x8x8 with 20 samples.
-    samples = 0 is one deterministic pass without dropout. Called as a MONAI inferer it returns the mean probabilities.
+    samples = 0 is without dropout, one pass a window. window_batch: windows at a time, `auto` as memory allows; it does
+    not change the samples. Called as a MONAI inferer it returns the mean probabilities.
     """
 
-    def __init__(self, window: Sequence[int], stride: Sequence[int], samples: int = 20, window_batch: int = 4) -> None:
+    def __init__(
+        self,
+        window: Sequence[int],
+        stride: Sequence[int],
+        samples: int = 20,
+        window_batch: int | str = "auto",
+        mode: str = "reference",
+        backend: str = "eager",
+    ) -> None:
         super().__init__()
+        if mode not in MODES:
+            raise ConfigError(f"mode '{mode}': there are {', '.join(MODES)}.")
         self.window, self.stride = tuple(window), tuple(stride)
         self.samples, self.window_batch = samples, window_batch
+        self.mode, self.backend = mode, check_backend(backend)
 
     def __call__(self, inputs: Tensor, network: nn.Module, *args: object, **kwargs: object) -> Tensor:  # type: ignore[override]
         return self.statistics(inputs, network).mean
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides the network and the scan."""
-        return {"samples": self.samples, "window": list(self.window), "stride": list(self.stride)}
+        return {
+            "samples": self.samples,
+            "window": list(self.window),
+            "stride": list(self.stride),
+            "mode": self.mode,
+            "backend": self.backend,
+        }
 
     def statistics(self, inputs: Tensor, network: nn.Module) -> MCStatistics:
         """Statistics over the samples for `inputs` (B, C, H, W, D); retried once with fewer windows at a time."""
         (found,) = self.running_statistics(inputs, network, (max(1, self.samples),))
         return found
 
-    def running_statistics(self, inputs: Tensor, network: nn.Module, counts: Sequence[int]) -> list[MCStatistics]:
-        """Statistics over the first n samples for each n of the rising `counts`, all from one series of samples.
-
-        Each is what `statistics` gives with `samples` = n from the same random state. Memory grows with the counts.
-        """
-        random_state = torch.get_rng_state()
-        try:
-            return self._running(inputs, network, counts, self.window_batch)
-        except RuntimeError as error:
-            if not _is_out_of_memory(error):
-                raise
-        smaller = max(1, self.window_batch // 4)
-        torch.set_rng_state(random_state)
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        try:
-            return self._running(inputs, network, counts, smaller)
-        except RuntimeError as error:
-            if not _is_out_of_memory(error):
-                raise
-            raise MedsslError(
-                f"out of memory at {smaller} windows of {self.window} for a scan of {tuple(inputs.shape[2:])} voxels. "
-                "Use a machine with more memory, or train with a smaller --patch_size."
-            ) from error
-
     @torch.inference_mode()
-    def _running(
-        self, inputs: Tensor, network: nn.Module, counts: Sequence[int], window_batch: int
-    ) -> list[MCStatistics]:
-        streaming, seconds, found = StreamingStatistics(), 0.0, []
-        with mc_dropout(network, enabled=self.samples > 0):
-            for count in counts:
-                started = time.perf_counter()
-                while streaming.count < count:
-                    streaming.update(self._one_sample(inputs, network, window_batch))
-                if inputs.is_cuda:
-                    torch.cuda.synchronize(inputs.device)  # the clock must not run ahead of the device
-                seconds += time.perf_counter() - started
-                found.append(MCStatistics(streaming.mean, streaming.entropy, streaming.mutual_information, seconds))
-        return found
+    def running_statistics(self, inputs: Tensor, network: nn.Module, counts: Sequence[int]) -> list[MCStatistics]:
+        """For each n of `counts` what `statistics` gives with `samples` = n from the same random state.
 
-    def _one_sample(self, inputs: Tensor, network: nn.Module, window_batch: int) -> Tensor:
-        # half a voxel more, as MONAI rounds the stride it computes from the overlap down
-        overlap = [max(0.0, 1 - (s + 0.5) / w) for s, w in zip(self.stride, self.window, strict=True)]
-        probs = sliding_window_inference(
-            inputs,
-            self.window,
-            window_batch,
-            lambda windows: torch.softmax(network(windows).float(), dim=1),
-            overlap=overlap,
-        )
-        assert isinstance(probs, Tensor)  # noqa: S101  (one output network: MONAI returns one tensor)
-        return probs
+        A pass that several of them need is computed once. Memory grows with the number of counts.
+        """
+        seed = int(torch.randint(2**31, ()))
+        with mc_dropout(network, enabled=self.samples > 0):
+            batch = self._windows_at_a_time(network, inputs)
+            try:
+                return self._all(inputs, network, counts, batch, seed)
+            except RuntimeError as error:
+                if not _is_out_of_memory(error):
+                    raise
+            smaller = max(1, batch // 4)
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            try:
+                return self._all(inputs, network, counts, smaller, seed)
+            except RuntimeError as error:
+                if not _is_out_of_memory(error):
+                    raise
+                raise MedsslError(
+                    f"out of memory at {smaller} windows of {self.window} for a scan of {tuple(inputs.shape[2:])} "
+                    "voxels. Use a machine with more memory, or train with a smaller --patch_size."
+                ) from error
+
+    def plan(self, size: Sequence[int], samples: int) -> Plan:
+        """The windows of a scan of `size` voxels (at least the window) and the samples that each of them draws."""
+        if self.mode == "fast":
+            return overlap_plan(size, self.window, samples)
+        return grid_plan(size, self.window, self.stride, samples)
+
+    def _all(
+        self, inputs: Tensor, network: nn.Module, counts: Sequence[int], batch: int, seed: int
+    ) -> list[MCStatistics]:
+        scans = [self._one(image[None], network, counts, batch, seed + number) for number, image in enumerate(inputs)]
+        return [_joined(of_count) for of_count in zip(*scans, strict=True)]
+
+    def _one(
+        self, image: Tensor, network: nn.Module, counts: Sequence[int], batch: int, seed: int
+    ) -> list[MCStatistics]:
+        padded, inside = pad_to_window(image, self.window)
+        size = padded.shape[2:]
+        plans = [self.plan(size, count) for count in counts]
+        backend = open_backend(self.backend, network)
+        passes = Passes(backend, padded, self.window, batch, seed if self.samples > 0 else None)
+        shares = self.mode != "reference" and self.samples > 0 and backend.shares_encoder
+        run = passes.shared if shares else passes.whole
+        sums, seconds = [StreamingStatistics(size) for _ in plans], [0.0] * len(plans)
+        for some, probs, took in _timed(run(_union(plans)), image.device):
+            for row, one in enumerate(some):
+                for number, plan in enumerate(plans):
+                    if one.sample < plan.get(one.start, 0):
+                        sums[number].update(probs[row : row + 1], one.start)
+                        seconds[number] += took / len(some)
+        return [
+            MCStatistics(each.mean[inside], each.entropy[inside], each.mutual_information[inside], spent)
+            for each, spent in zip(sums, seconds, strict=True)
+        ]
+
+    def _windows_at_a_time(self, network: nn.Module, inputs: Tensor) -> int:
+        if self.window_batch == "auto":
+            return windows_at_a_time(network, pad_to_window(inputs[:1], self.window)[0], self.window)
+        return int(self.window_batch)
+
+
+def pad_to_window(image: Tensor, window: Sequence[int]) -> tuple[Tensor, Box]:
+    """`image` (1, C, *size) with zeros around it where the window is longer, and where it lies in that."""
+    missing = [max(0, w - length) for w, length in zip(window, image.shape[2:], strict=True)]
+    before = [total // 2 for total in missing]
+    sides = [(first, total - first) for first, total in zip(before, missing, strict=True)]
+    return F.pad(image, [n for pair in reversed(sides) for n in pair]), box(before, image.shape[2:])
+
+
+def _union(plans: Sequence[Plan]) -> Plan:
+    """The passes of all plans, each once."""
+    starts = sorted(set().union(*plans))
+    return {start: max(plan.get(start, 0) for plan in plans) for start in starts}
+
+
+def _timed(
+    batches: Iterator[tuple[list[Pass], Tensor]], device: torch.device
+) -> Iterator[tuple[list[Pass], Tensor, float]]:
+    """Each of `batches` with the seconds it took to compute."""
+    started = time.perf_counter()
+    for some, probs in batches:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)  # the clock must not run ahead of the device
+        yield some, probs, time.perf_counter() - started
+        started = time.perf_counter()
+
+
+def _joined(found: Sequence[MCStatistics]) -> MCStatistics:
+    """Statistics of several scans as those of one batch."""
+    return MCStatistics(
+        torch.cat([each.mean for each in found]),
+        torch.cat([each.entropy for each in found]),
+        torch.cat([each.mutual_information for each in found]),
+        sum(each.seconds for each in found),
+    )
 
 
 def _is_out_of_memory(error: RuntimeError) -> bool:

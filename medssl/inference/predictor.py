@@ -142,7 +142,7 @@ def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
 
 
 def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
-    """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, stride, device."""
+    """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, mode, backend, stride, device."""
     return parse_bundle(bundle, **overrides).get_parsed_content("predictor")
 
 
@@ -159,7 +159,7 @@ def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
     given = {key: value for key, value in overrides.items() if value is not None}
     unknown = [key for key in given if key not in parser]
     if unknown:
-        raise ConfigError(f"{root}: its predictions have no '{unknown[0]}' (configs/inference.json). Leave it out.")
+        raise ConfigError(f"{root}: its predictions have no '{unknown[0]}' (configs/inference.json). Leave it out, or export the model again.")
     parser.update({"bundle_root": str(root), **given})
     return parser
 

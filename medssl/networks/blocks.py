@@ -50,7 +50,8 @@ class Decoder(nn.Module):
 
     `bottom_channels` is the width of the coarsest map, `widths` those of the encoder, finest first. Returns `widths[0]`
     channels. `dropout` drops whole channels of every block's input. Without `skips` the encoder's features give only
-    the sizes: all that comes out has passed the coarsest map.
+    the sizes: all that comes out has passed the coarsest map. `masks` (one (batch, channels) for each block, see
+    `dropout_mask`) take the place of what dropout would draw.
     """
 
     def __init__(self, bottom_channels: int, widths: tuple[int, ...], dropout: float = 0.0, skips: bool = True) -> None:
@@ -63,12 +64,13 @@ class Decoder(nn.Module):
         )
         self.dropout = nn.Dropout3d(dropout)
 
-    def forward(self, bottom: Tensor, features: list[Tensor]) -> Tensor:
+    def forward(self, bottom: Tensor, features: list[Tensor], masks: list[Tensor] | None = None) -> Tensor:
         x = bottom
         for level, block in enumerate(self.blocks):  # in a form that TorchScript exports
             skip = features[-2 - level]
             x = upsample_to(x, skip)
-            x = block(self.dropout(torch.cat([x, skip], dim=1) if self.skips else x))
+            x = torch.cat([x, skip], dim=1) if self.skips else x
+            x = block(self.dropout(x) if masks is None else x * masks[level][:, :, None, None, None])
         return x
 
 

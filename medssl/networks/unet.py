@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from medssl.networks.blocks import Decoder, Encoder, initialise
+from medssl.networks.channel_drop import decode_kept
+from medssl.networks.mc_dropout import dropout_mask
 
 THESIS_WIDTHS = (32, 64, 96, 192, 384)
 
@@ -45,9 +48,20 @@ class MCDropoutUNet3D(nn.Module):
         """Encoder features, finest first: the deterministic part, shared by all Monte Carlo samples."""
         return self.encoder(x)
 
-    def decode(self, features: list[Tensor]) -> Tensor:
-        """Logits from encoder features: the part with dropout, drawn anew at each call in sampling mode."""
-        return self.classifier(self.decoder(features[-1], features))
+    def decode(self, features: list[Tensor], masks: list[Tensor] | None = None) -> Tensor:
+        """Logits from encoder features: the part with dropout, by `masks`, or drawn at each call in sampling mode."""
+        return self.classifier(self.decoder(features[-1], features, masks))
+
+    @torch.jit.unused
+    def draw_masks(self, generator: torch.Generator) -> list[Tensor]:
+        """One dropout mask (1, channels) for each decoder block, as dropout would draw them."""
+        convolutions = [block[0] for block in self.decoder.blocks]  # type: ignore[index]
+        return [dropout_mask((1, conv.in_channels), self.decoder.dropout.p, generator) for conv in convolutions]
+
+    @torch.jit.unused
+    def decode_kept(self, features: list[Tensor], masks: list[Tensor]) -> Tensor:
+        """`decode` of one window's features that computes only the channels that `masks` keep."""
+        return self.classifier(decode_kept(self.decoder, features, masks))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.decode(self.encode(x))

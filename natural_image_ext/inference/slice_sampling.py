@@ -12,7 +12,7 @@ from torch import Tensor
 from medssl.engine.seeding import seeded
 from medssl.inference.mc_dropout import MCStatistics
 from medssl.networks.mc_dropout import has_dropout, mc_dropout
-from medssl.uncertainty.maps import StreamingStatistics
+from medssl.uncertainty import StreamingStatistics
 from natural_image_ext.data.slices import slices_at
 from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled

@@ -1,4 +1,4 @@
-"""The inferer against the plain definition: T full passes, stacked, averaged."""
+"""The inferer against the plain definition: T passes at every window, each of them a sample of its voxels."""
 
 import math
 import resource
@@ -8,10 +8,12 @@ import torch
 from monai.inferers import sliding_window_inference
 from torch import nn
 
+from medssl.engine.seeding import derive_seed
 from medssl.errors import MedsslError
 from medssl.inference import MCDropoutInferer
 from medssl.networks import MCDropoutUNet3D, mc_dropout
-from medssl.uncertainty import mutual_information, predictive_entropy
+from medssl.networks.mc_dropout import seeded_dropout
+from medssl.uncertainty import entropy_of, mutual_information, predictive_entropy
 
 WINDOW, STRIDE = (16, 16, 4), (8, 8, 2)
 
@@ -27,18 +29,37 @@ def image():
     return torch.rand(1, 1, 20, 24, 7, generator=torch.Generator().manual_seed(1))
 
 
-def test_equals_stacked_passes_with_the_same_random_numbers(network, image):
+def test_without_dropout_it_is_monais_sliding_window_inference(network, image):
+    found = MCDropoutInferer(WINDOW, STRIDE, samples=0, mode="reference").statistics(image, network)
+    with torch.no_grad():
+        network.eval()
+        expected = sliding_window_inference(image, WINDOW, 4, lambda x: network(x).softmax(1), overlap=0.5)
+    assert torch.allclose(found.mean, expected, atol=1e-6)
+    assert torch.allclose(found.entropy, entropy_of(expected), atol=1e-5)
+
+
+def test_equals_stacked_passes_of_the_window_that_is_the_scan(network):
+    image = torch.rand(1, 1, *WINDOW)
     torch.manual_seed(3)
-    found = MCDropoutInferer(WINDOW, STRIDE, samples=5).statistics(image, network)
+    found = MCDropoutInferer(WINDOW, STRIDE, samples=5, mode="reference").statistics(image, network)
     torch.manual_seed(3)
-    with torch.no_grad(), mc_dropout(network):
-        passes = [
-            sliding_window_inference(image, WINDOW, 4, lambda x: network(x).softmax(1), overlap=0.5) for _ in range(5)
-        ]
-    stacked = torch.stack(passes)
+    seed = str(int(torch.randint(2**31, ())))
+    with torch.no_grad(), seeded_dropout(network, [derive_seed(seed, 0, 0, 0, sample) for sample in range(5)]):
+        stacked = network(image.expand(5, -1, -1, -1, -1)).softmax(1)[:, None]
     assert torch.allclose(found.mean, stacked.mean(0), atol=1e-6)
     assert torch.allclose(found.entropy, predictive_entropy(stacked), atol=1e-5)
     assert torch.allclose(found.mutual_information, mutual_information(stacked), atol=1e-5)
+
+
+def test_mean_is_that_of_stitched_passes_over_the_whole_scan(network, image):
+    torch.manual_seed(3)
+    found = MCDropoutInferer(WINDOW, STRIDE, samples=60, mode="reference").statistics(image, network)
+    with torch.no_grad(), mc_dropout(network):
+        passes = [
+            sliding_window_inference(image, WINDOW, 4, lambda x: network(x).softmax(1), overlap=0.5) for _ in range(60)
+        ]
+    difference = (found.mean - torch.stack(passes).mean(0)).abs()
+    assert difference.mean() < 0.02 and difference.max() < 0.15
 
 
 def test_statistics_are_probabilities_and_bits_on_the_inputs_grid(network, image):
@@ -60,14 +81,16 @@ def test_windows_stand_exactly_one_stride_apart(window, stride):
             return torch.zeros(len(x), 2, *x.shape[2:])
 
     rows = torch.arange(window + 3 * stride).float()[None, None, :, None, None].expand(1, 1, -1, 4, 4)
-    MCDropoutInferer((window, 4, 4), (stride, 4, 4), samples=0).statistics(rows, Record())
+    inferer = MCDropoutInferer((window, 4, 4), (stride, 4, 4), samples=0, window_batch=4, mode="reference")
+    inferer.statistics(rows, Record())
     assert starts == [0, stride, 2 * stride, 3 * stride]
 
 
 def test_zero_samples_is_one_pass_without_dropout(network, image):
-    inferer = MCDropoutInferer(WINDOW, STRIDE, samples=0)
-    first, second = inferer.statistics(image, network), inferer.statistics(image, network)
-    assert torch.equal(first.mean, second.mean) and first.mutual_information.max() < 1e-6
+    inferer = MCDropoutInferer(WINDOW, WINDOW, samples=0, mode="reference")
+    first, second = inferer.statistics(image[..., :4], network), inferer.statistics(image[..., :4], network)
+    assert torch.equal(first.mean, second.mean)
+    assert first.mutual_information[:, :4, :8].max() < 1e-6  # one window lies there, and so one sample
 
 
 def test_called_as_monai_inferer_gives_the_mean(network, image):
@@ -100,14 +123,14 @@ class RunsOutOfMemory(nn.Module):
 
 def test_out_of_memory_is_tried_once_more_with_fewer_windows(image):
     network = RunsOutOfMemory(limit=2)
-    found = MCDropoutInferer(WINDOW, STRIDE, samples=1, window_batch=8).statistics(image, network)
+    found = MCDropoutInferer(WINDOW, STRIDE, samples=1, window_batch=8, mode="reference").statistics(image, network)
     assert network.seen[0] == 8 and set(network.seen[1:]) <= {1, 2} and found.mean.shape[1] == 2
 
 
 def test_out_of_memory_twice_is_a_clear_error(image):
     network = RunsOutOfMemory(limit=0)
     with pytest.raises(MedsslError, match="more memory"):
-        MCDropoutInferer(WINDOW, STRIDE, samples=1, window_batch=8).statistics(image, network)
+        MCDropoutInferer(WINDOW, STRIDE, samples=1, window_batch=8, mode="reference").statistics(image, network)
     assert network.seen == [8, 2]
 
 

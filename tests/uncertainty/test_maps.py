@@ -111,7 +111,7 @@ def test_streaming_keeps_neither_the_samples_nor_their_gradients():
     assert torch.equal(probs, before)
     assert not statistics.mean.requires_grad
     held = [value for value in vars(statistics).values() if isinstance(value, torch.Tensor)]
-    assert sum(tensor.numel() for tensor in held) == probs[0].numel() + probs[0, :, 0].numel()
+    assert sum(tensor.numel() for tensor in held) == probs[0].numel() + probs[0, :, 0].numel() + probs[0, 0, 0].numel()
 
 
 def test_statistics_may_be_read_between_updates():

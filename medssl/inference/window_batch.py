@@ -1,0 +1,50 @@
+"""How many windows go through a network at a time: as many as help, no more than fit into memory."""
+
+from collections.abc import Sequence
+
+import psutil
+import torch
+from torch import Tensor, nn
+
+from medssl.inference.windows import box
+
+MOST_ON_CPU, MOST_ON_GPU = 4, 16
+ENOUGH_PIXELS = 128 * 128  # in the plane: from there on a CPU gains nothing from more windows at a time
+SHARE_OF_MEMORY = 0.5
+
+
+def windows_at_a_time(network: nn.Module, image: Tensor, window: Sequence[int]) -> int:
+    """Number of windows of `image` (1, C, *size) that the network takes at a time.
+
+    A CPU wants a few where windows are small (alone they get slower convolutions); more only take memory. A GPU gets
+    as many as fit into half of its free memory, by what the layers give out for one window.
+    """
+    enough_on_cpu = -(-ENOUGH_PIXELS // (window[0] * window[1]))
+    wanted = MOST_ON_GPU if image.is_cuda else min(MOST_ON_CPU, enough_on_cpu)
+    if wanted == 1:
+        return 1
+    corner = image[box([0] * len(window), window)]
+    return max(1, min(wanted, int(SHARE_OF_MEMORY * free_bytes(image.device) / bytes_given_out(network, corner))))
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that can still be had, in bytes."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+
+
+def bytes_given_out(network: nn.Module, x: Tensor) -> int:
+    """Bytes of all that the layers give out for `x`: an upper limit of what one pass needs at a time."""
+    total = x.nbytes
+
+    def add(_layer: nn.Module, _inputs: object, output: object) -> None:
+        nonlocal total
+        total += output.nbytes if isinstance(output, Tensor) else 0
+
+    leaves = [module for module in network.modules() if not list(module.children())]
+    hooks = [leaf.register_forward_hook(add) for leaf in leaves]
+    try:
+        network(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return total

@@ -1,0 +1,75 @@
+"""Plans of windows: MONAI's own grid, and few passes that leave no voxel with too few samples."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from monai.data.utils import dense_patch_slices
+
+from medssl.inference.windows import grid_plan, overlap_plan
+
+THESIS_WINDOW = (128, 128, 32)
+SIDE = st.integers(1, 40)
+
+
+def samples_of_voxels(plan, size, window):
+    counts = np.zeros(size, dtype=int)
+    for start, samples in plan.items():
+        counts[tuple(slice(first, first + length) for first, length in zip(start, window, strict=True))] += samples
+    return counts
+
+
+def half(window):
+    return tuple(length // 2 for length in window)
+
+
+@settings(deadline=None, max_examples=40)
+@given(window=st.tuples(SIDE, SIDE, SIDE), more=st.tuples(SIDE, SIDE, SIDE), stride=st.tuples(SIDE, SIDE, SIDE))
+def test_grid_is_that_of_monais_sliding_windows(window, more, stride):
+    size = tuple(w + m - 1 for w, m in zip(window, more, strict=True))
+    stride = tuple(min(s, w) for s, w in zip(stride, window, strict=True))
+    theirs = {tuple(part.start for part in where) for where in dense_patch_slices(size, window, stride)}
+    plan = grid_plan(size, window, stride, 3)
+    assert set(plan) == theirs and set(plan.values()) == {3}
+    assert samples_of_voxels(plan, size, window).min() >= 3
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    window=st.tuples(SIDE, SIDE, SIDE),
+    factors=st.tuples(*[st.floats(1, 3.5)] * 3),
+    samples=st.integers(1, 30),
+)
+def test_every_voxel_gets_enough_samples_from_windows_inside_the_scan(window, factors, samples):
+    size = tuple(int(w * factor) for w, factor in zip(window, factors, strict=True))
+    plan = overlap_plan(size, window, samples)
+    assert all(0 <= a <= n - w for start in plan for a, n, w in zip(start, size, window, strict=True))
+    assert samples_of_voxels(plan, size, window).min() >= samples
+    assert min(plan.values()) >= 1 and list(plan) == sorted(plan)
+
+
+def test_thesis_scan_takes_227_passes_instead_of_28900():
+    size = (256, 256, 64)
+    plan = overlap_plan(size, THESIS_WINDOW, 20)
+    assert sum(plan.values()) == 227
+    assert sum(grid_plan(size, THESIS_WINDOW, (8, 8, 8), 20).values()) == 28_900
+    assert samples_of_voxels(plan, size, THESIS_WINDOW).min() == 20
+
+
+@pytest.mark.parametrize("size", [(256, 256, 64), (160, 160, 64), (256, 256, 32), (288, 288, 88), (512, 512, 200)])
+@pytest.mark.parametrize("samples", [1, 5, 20])
+def test_passes_lie_between_the_least_possible_and_those_at_half_overlap(size, samples):
+    passes = sum(overlap_plan(size, THESIS_WINDOW, samples).values())
+    least = samples * math.prod(length // w for length, w in zip(size, THESIS_WINDOW, strict=True))
+    assert least <= passes <= sum(grid_plan(size, THESIS_WINDOW, half(THESIS_WINDOW), samples).values())
+
+
+def test_scan_of_one_window_gets_all_samples_there():
+    assert overlap_plan(THESIS_WINDOW, THESIS_WINDOW, 20) == {(0, 0, 0): 20}
+
+
+def test_corner_voxel_lies_in_one_window_which_draws_all_of_its_samples():
+    plan = overlap_plan((100, 90, 40), (64, 64, 16), 7)
+    assert plan[0, 0, 0] == plan[36, 26, 24] == 7
