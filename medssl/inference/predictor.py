@@ -159,7 +159,10 @@ def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
     given = {key: value for key, value in overrides.items() if value is not None}
     unknown = [key for key in given if key not in parser]
     if unknown:
-        raise ConfigError(f"{root}: its predictions have no '{unknown[0]}' (configs/inference.json). Leave it out, or export the model again.")
+        raise ConfigError(
+            f"{root / 'configs' / 'inference.json'}: its predictions have no '{unknown[0]}'. Leave it out, or, if the "
+            "bundle is of an earlier version, export it again by training with --resume true."
+        )
     parser.update({"bundle_root": str(root), **given})
     return parser
 
