@@ -82,7 +82,7 @@ def summary_table(rows: Sequence[Row]) -> Table:
 def _scored(predictor: Predictor, case: dict[str, Any], folder: str) -> tuple[Prediction, Row]:
     [(prediction, seconds)] = predictor.running(case, (predictor.inferer.samples,))
     evaluation = Evaluation(predictor, [case], folder)
-    label = evaluation.label_of(case, prediction)
+    label = evaluation.scoring.label_of(case, prediction)
     overlaps = [dice(prediction.segmentation == index, label == index) for index in predictor.structures]
-    pavpu = evaluation.uncertainty_scores(prediction, label)["pavpu"]
+    pavpu = evaluation.scoring.uncertainty_scores(prediction, label)["pavpu"]
     return prediction, {"dice": float(np.mean(overlaps)), "pavpu": pavpu, "seconds": seconds}
