@@ -18,8 +18,8 @@ from torch.nn import functional as F
 def rotated_in_plane(volume: Tensor, radians: float, mode: str = "bilinear") -> Tensor:
     """`volume` (C, H, W, D) rotated from W towards H about the middle of its slices; H, W at least 2.
 
-    Type and size stay. mode: "bilinear" (of floats) or "nearest". What comes from outside has the value at the border. Equal to MONAI's
-    Rotate with angle (0, 0, radians) and padding mode "border".
+    Type and size stay. mode: "bilinear" (of floats) or "nearest". What comes from outside has the value at the border.
+    Equal to MONAI's Rotate with angle (0, 0, radians) and padding mode "border".
     """
     height, width = volume.shape[1:3]
     rows, columns = _sampled_places(height, width, radians)
