@@ -183,12 +183,14 @@ class MethodTrainer(Trainer):
 
 
 def _mean_over_processes(losses: dict[str, Tensor]) -> dict[str, float]:
-    """Plain numbers, the same in every process: where one diverges, all stop at the same step."""
-    if idist.get_world_size() == 1:
-        return {name: float(value.detach()) for name, value in losses.items()}
+    """Plain numbers, the same in every process: where one diverges, all stop at the same step.
+
+    They come from the device in one piece: it is waited for once a step.
+    """
     values = torch.stack([value.detach().float() for value in losses.values()])
-    mean = idist.all_reduce(values) / idist.get_world_size()
-    return dict(zip(losses, mean.tolist(), strict=True))  # type: ignore[union-attr]
+    if idist.get_world_size() > 1:
+        values = idist.all_reduce(values) / idist.get_world_size()  # type: ignore[assignment]
+    return dict(zip(losses, values.tolist(), strict=True))
 
 
 def _ids_of_all(batch: dict[str, Any]) -> list[str]:

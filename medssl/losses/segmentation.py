@@ -16,16 +16,18 @@ def soft_dice_loss(probs: Tensor, target: Tensor, weight: Tensor | None = None, 
     dims = tuple(range(2, probs.ndim))
     probs = at_least_float32(probs[:, 1:])  # for sums over a whole patch
     target = target[:, 1:].to(probs.dtype)
-    counts = torch.ones_like(probs[:, :1]) if weight is None else weight.unsqueeze(1).to(probs.dtype)
-    overlap = (counts * probs * target).sum(dims)
-    size = (counts * (probs + target)).sum(dims)
+    overlap, size = probs * target, probs + target
+    if weight is not None:
+        counts = weight.unsqueeze(1).to(probs.dtype)
+        overlap, size = counts * overlap, counts * size
+    overlap, size = overlap.sum(dims), size.sum(dims)
     return (1 - (2 * overlap + smooth) / (size + smooth)).mean()
 
 
 def one_hot(label: Tensor, num_classes: int) -> Tensor:
-    """(B, 1, *spatial) class ids to (B, num_classes, *spatial) zeros and ones."""
-    hot = F.one_hot(label.squeeze(1).long(), num_classes)
-    return hot.movedim(-1, 1)
+    """(B, 1, *spatial) class ids to (B, num_classes, *spatial) booleans."""
+    classes = torch.arange(num_classes, device=label.device)
+    return label == classes.view(1, -1, *[1] * (label.ndim - 2))
 
 
 class DiceCE(nn.Module):
