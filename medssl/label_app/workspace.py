@@ -38,8 +38,8 @@ class Workspace:
 
     @property
     def series_map(self) -> Path:
-        """Which series are served, and where their files lie."""
-        return self.root / "series.json"
+        """Which series are served, and where their files lie: private, as folders may bear names of patients."""
+        return self.series / "series.json"
 
     @property
     def trainings(self) -> Path:

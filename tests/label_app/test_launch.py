@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from label_app.dicom_studies import write_study
 from typer.testing import CliRunner
 
 from medssl.cli import app
@@ -61,8 +62,26 @@ def test_with_a_sign_on_another_host_is_taken(server, monkeypatch):
 def test_missing_folder_empty_folder_and_folder_of_series_are_refused(server, tmp_path):
     with pytest.raises(DataError, match="no such folder"):
         server(studies=str(tmp_path / "none")).environment()
-    with pytest.raises(DataError, match="DICOMweb"):
-        server(studies=str(tmp_path)).environment()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="or DICOM series"):
+        server(studies=str(tmp_path / "empty")).environment()
+
+
+def test_folder_of_dicom_series_is_served_by_the_modality_of_the_model_or_the_one_given(server, tmp_path, monkeypatch):
+    write_study(tmp_path / "below", 20)
+    found = json.loads(server(studies=str(tmp_path)).environment()["MONAI_LABEL_APP_CONF"])
+    assert found["series"] == "CT"
+    found = json.loads(server(studies=str(tmp_path), modality="MR").environment()["MONAI_LABEL_APP_CONF"])
+    assert found["series"] == "MR"
+    monkeypatch.setattr("medssl.label_app.launch._modality_of", lambda bundle: None)
+    assert json.loads(server(studies=str(tmp_path)).environment()["MONAI_LABEL_APP_CONF"])["series"] == "any"
+    assert "series" not in json.loads(server().environment()["MONAI_LABEL_APP_CONF"])
+
+
+def test_workspace_that_cannot_be_written_is_named_before_the_start(server, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(ConfigError, match="--workspace"):
+        server().environment()
 
 
 def test_bundle_without_weights_and_models_of_pictures_are_refused(server, bundle_dir, bundles_dir, tmp_path):
