@@ -79,7 +79,9 @@ def predict(
     mode: Annotated[
         str | None, typer.Option(help="How samples are drawn: fast, exact or reference; default: as trained.")
     ] = None,
-    backend: Annotated[str | None, typer.Option(help="What computes them: eager; default: as trained.")] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="What computes: eager, compile or openvino; default: as trained.")
+    ] = None,
     stride: Annotated[str, typer.Option(help="Of exact's and reference's windows, e.g. 32,32,16.")] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
     dicom: Annotated[

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from medssl.errors import ConfigError, MedsslError
-from medssl.inference.backends import check_backend, open_backend
+from medssl.inference.backends import Backend, check_backend, open_backend
 from medssl.inference.passes import Pass, Passes
 from medssl.inference.window_batch import windows_at_a_time
 from medssl.inference.windows import Box, Plan, box, grid_plan, overlap_plan
 from medssl.networks.mc_dropout import mc_dropout
+from medssl.networks.weights import weights_digest
 from medssl.uncertainty.streaming import StreamingStatistics
 
 MODES = ("reference", "exact", "fast")
@@ -37,15 +38,16 @@ class MCStatistics:
 class MCDropoutInferer(Inferer):
     """Monte Carlo passes over overlapping windows, summed as they come: memory does not grow with their number.
 
-    Every pass over a voxel is a sample of it, whichever window it is of. Three modes with the same outputs:
+    Every pass over a voxel is a sample of it; the windows over it count alike. Three modes with the same outputs:
     `reference`, the thesis' protocol: `samples` passes at every window, the windows one `stride` apart;
     `exact`, the same passes with their work shared: the encoder runs once a window, dropped channels are not computed;
-    `fast`, as `exact` at windows of its own, each with the samples it takes to give every voxel at least `samples`.
+    `fast`, as `exact` at fewer windows, each with the samples it takes to give every voxel at least `samples`.
     A network without `encode` and `decode_kept` (see MCDropoutUNet3D) makes whole passes in every mode.
 
     window and stride are (height, width, depth) in voxels; the thesis uses 128x128x32 and 8x8x8 with 20 samples.
     samples = 0 is without dropout, one pass a window. window_batch: windows at a time, `auto` as memory allows; it does
-    not change the samples. Called as a MONAI inferer it returns the mean probabilities.
+    not change the samples. backend: what computes, `eager`, `compile` or `openvino` (CPU). Called as a MONAI inferer it
+    returns the mean probabilities.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class MCDropoutInferer(Inferer):
         stride: Sequence[int],
         samples: int = 20,
         window_batch: int | str = "auto",
-        mode: str = "reference",
+        mode: str = "exact",
         backend: str = "eager",
     ) -> None:
         super().__init__()
@@ -63,6 +65,7 @@ class MCDropoutInferer(Inferer):
         self.window, self.stride = tuple(window), tuple(stride)
         self.samples, self.window_batch = samples, window_batch
         self.mode, self.backend = mode, check_backend(backend)
+        self._opened: tuple[str, Backend] | None = None
 
     def __call__(self, inputs: Tensor, network: nn.Module, *args: object, **kwargs: object) -> Tensor:  # type: ignore[override]
         return self.statistics(inputs, network).mean
@@ -127,7 +130,7 @@ class MCDropoutInferer(Inferer):
         padded, inside = pad_to_window(image, self.window)
         size = padded.shape[2:]
         plans = [self.plan(size, count) for count in counts]
-        backend = open_backend(self.backend, network)
+        backend = self._open_backend(network)
         passes = Passes(backend, padded, self.window, batch, seed if self.samples > 0 else None)
         shares = self.mode != "reference" and self.samples > 0 and backend.shares_encoder
         run = passes.shared if shares else passes.whole
@@ -135,13 +138,23 @@ class MCDropoutInferer(Inferer):
         for some, probs, took in _timed(run(_union(plans)), image.device):
             for row, one in enumerate(some):
                 for number, plan in enumerate(plans):
-                    if one.sample < plan.get(one.start, 0):
-                        sums[number].update(probs[row : row + 1], one.start)
+                    samples = plan.get(one.start, 0)
+                    if one.sample < samples:  # windows count alike, whatever their number of samples
+                        sums[number].update(probs[row : row + 1], one.start, 1 / samples)
                         seconds[number] += took / len(some)
         return [
             MCStatistics(each.mean[inside], each.entropy[inside], each.mutual_information[inside], spent)
             for each, spent in zip(sums, seconds, strict=True)
         ]
+
+    def _open_backend(self, network: nn.Module) -> Backend:
+        """The back end for the network as it is now; one that was built for these weights is used again."""
+        if self.backend == "eager":
+            return open_backend(self.backend, network, self.window)
+        weights = weights_digest(network)
+        if self._opened is None or self._opened[0] != weights:
+            self._opened = weights, open_backend(self.backend, network, self.window)
+        return self._opened[1]
 
     def _windows_at_a_time(self, network: nn.Module, inputs: Tensor) -> int:
         if self.window_batch == "auto":

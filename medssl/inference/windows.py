@@ -10,6 +10,8 @@ import numpy as np
 Start = tuple[int, ...]
 Plan = dict[Start, int]  # first voxel of a window -> its samples, in the order of the voxels
 Box = tuple[EllipsisType | slice, ...]
+WINDOWS_IN_ONE = (4, 4, 2)  # how many windows begin, along an axis, in the length of one
+EFFECTIVE = 0.4
 
 
 def grid_plan(size: Sequence[int], window: Sequence[int], stride: Sequence[int], samples: int) -> Plan:
@@ -24,12 +26,12 @@ def grid_plan(size: Sequence[int], window: Sequence[int], stride: Sequence[int],
 def overlap_plan(size: Sequence[int], window: Sequence[int], samples: int) -> Plan:
     """Few passes that give every voxel at least `samples`: overlapping windows are samples of what they share.
 
-    Windows overlap so far that inside of a large scan one sample of each is enough; more are drawn where voxels lie in
-    fewer windows, in a corner all of them. size: of the scan, (height, width, depth), at least `window`.
+    Windows stand a quarter of their height and width and half of their depth apart. In a corner of the scan, where a
+    voxel lies in one window, that one draws all samples; windows inside draw one or a few. size: of the scan, (height,
+    width, depth), at least `window`.
     """
-    divisors = (*[max(2, math.ceil(math.sqrt(samples / 2)))] * 2, 2)
-    axes = [even_starts(length, w, max(1, w // d)) for length, w, d in zip(size, window, divisors, strict=True)]
-    counts = fill_deficits(axes, size, window, samples)
+    axes = [even_starts(*axis) for axis in zip(size, window, WINDOWS_IN_ONE, strict=True)]
+    counts = few_samples(axes, size, window, samples)
     return {start: int(count) for start, count in zip(itertools.product(*axes), counts.flat, strict=True)}
 
 
@@ -44,40 +46,35 @@ def regular_starts(length: int, window: int, stride: int) -> list[int]:
     return [min(step * stride, length - window) for step in range(steps + 1)]
 
 
-def even_starts(length: int, window: int, stride: int) -> list[int]:
-    """Starts at most one stride apart, spread evenly from one end of the axis to the other."""
-    steps = math.ceil((length - window) / stride)
+def even_starts(length: int, window: int, in_one: int) -> list[int]:
+    """Starts at most a window / `in_one` (or one voxel) apart, spread evenly from one end of the axis to the other."""
+    steps = min(math.ceil((length - window) * in_one / window), length - window)
     return [round(step * (length - window) / max(1, steps)) for step in range(steps + 1)]
 
 
-def fill_deficits(
-    axes: Sequence[Sequence[int]], size: Sequence[int], window: Sequence[int], samples: int
-) -> np.ndarray:
-    """Samples of each window (one axis of the array for each of `axes`), at least one, at least `samples` a voxel.
+def few_samples(axes: Sequence[Sequence[int]], size: Sequence[int], window: Sequence[int], samples: int) -> np.ndarray:
+    """Samples k of each window, at least one: as few as leave every voxel enough (one axis for each of `axes`).
 
-    Greedy: where the fewest windows lie a sample is missing first; it is drawn by the window that mends the most.
+    Enough is `samples` of them, and that the mean over its m windows, which count alike, is no less certain than that
+    of EFFECTIVE * `samples` passes: sum of 1 / k <= m^2 / (EFFECTIVE * `samples`). Where the fewest windows lie samples
+    are added first, one by one to the window that has the fewest, of such to the one that lies most alone.
     """
-    cells = [_cells(*axis) for axis in zip(axes, size, window, strict=True)]
-    covers, lengths = [cover for cover, _ in cells], [length for _, length in cells]
-    voxels = np.einsum("i,j,k->ijk", *lengths)
+    covers = [_cover(*axis) for axis in zip(axes, size, window, strict=True)]
     counts = np.ones([len(starts) for starts in axes], dtype=np.int64)
-    windows_over = _coverage(counts, covers)
-    while (missing := np.maximum(samples - _coverage(counts, covers), 0)).any():
-        cell = np.unravel_index(np.where(missing > 0, windows_over, np.inf).argmin(), missing.shape)
-        mended = np.minimum(missing, missing[cell]) * voxels
-        gains = np.einsum("ijk,ia,jb,kc->abc", mended, *covers, optimize=True)
-        inside = np.einsum("a,b,c->abc", *[cover[i] for cover, i in zip(covers, cell, strict=True)])
-        counts[np.unravel_index(np.where(inside > 0, gains, -1).argmax(), counts.shape)] += missing[cell]
+    windows = np.einsum("abc,ia,jb,kc->ijk", counts, *covers, optimize=True)
+    alone = np.einsum("ijk,ia,jb,kc->abc", 1 / windows**2, *covers, optimize=True)
+    first = alone / (2 * alone.max())
+    for cell in zip(*np.unravel_index(windows.argsort(axis=None, kind="stable"), windows.shape), strict=True):
+        over = tuple(slice(*cover[i].nonzero()[0][[0, -1]] + (0, 1)) for cover, i in zip(covers, cell, strict=True))
+        while (1 / counts[over]).sum() > windows[cell] ** 2 / (EFFECTIVE * samples) + 1e-9 or counts[
+            over
+        ].sum() < samples:
+            fewest = np.unravel_index((counts[over] - first[over]).argmin(), counts[over].shape)
+            counts[over][fewest] += 1
     return counts
 
 
-def _cells(starts: Sequence[int], length: int, window: int) -> tuple[np.ndarray, np.ndarray]:
-    """The axis cut where windows begin and end: (cells, starts), 1 where one covers a cell, and the cells' lengths."""
-    edges = np.unique([0, length, *starts, *(start + window for start in starts)])
-    begins = edges[:-1, None]
-    return ((begins >= starts) & (begins < np.asarray(starts) + window)).astype(np.int64), np.diff(edges)
-
-
-def _coverage(counts: np.ndarray, covers: Sequence[np.ndarray]) -> np.ndarray:
-    """Samples of every cell."""
-    return np.einsum("abc,ia,jb,kc->ijk", counts, *covers, optimize=True)
+def _cover(starts: Sequence[int], length: int, window: int) -> np.ndarray:
+    """(cells, starts): 1 where the window covers the cell; the axis is cut into cells where windows begin and end."""
+    edges = np.unique([0, length, *starts, *(start + window for start in starts)])[:-1, None]
+    return ((edges >= starts) & (edges < np.asarray(starts) + window)).astype(np.int64)

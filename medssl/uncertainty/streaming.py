@@ -24,10 +24,10 @@ class StreamingStatistics:
         self._probs = self._entropies = self._weights = torch.empty(0)
         self.count = 0
 
-    def update(self, probs: Tensor, start: Sequence[int] | None = None, weights: Tensor | None = None) -> None:
+    def update(self, probs: Tensor, start: Sequence[int] | None = None, weight: float = 1.0) -> None:
         """Adds a sample (B, C, *spatial) that sums to 1 over C, of the window that begins at `start`.
 
-        weights: (*spatial), how much the sample counts; None for 1. Raises ValueError where the shape does not fit.
+        weight: how much it counts against others. Raises ValueError where the shape does not fit.
         """
         sample = at_least_float32(probs.detach())  # 20 of them summed in float16 lose the third digit
         if not self.count:
@@ -37,10 +37,9 @@ class StreamingStatistics:
         inside: tuple[EllipsisType | slice, ...] = (..., *[slice(first, first + length) for first, length in lengths])
         if self._probs[inside].shape != sample.shape or (start is None and sample.shape != self._probs.shape):
             raise ValueError(f"sample of shape {tuple(sample.shape)} at {begins} of {tuple(self._probs.shape)}.")
-        entropy = entropy_of(sample)
-        self._probs[inside].add_(sample if weights is None else sample * weights)
-        self._entropies[inside].add_(entropy if weights is None else entropy * weights)
-        self._weights[inside].add_(1 if weights is None else weights)
+        self._probs[inside].add_(sample, alpha=weight)
+        self._entropies[inside].add_(entropy_of(sample), alpha=weight)
+        self._weights[inside].add_(weight)
         self.count += 1
 
     @property

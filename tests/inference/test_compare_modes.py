@@ -19,14 +19,13 @@ def comparison(trained_run, tmp_path_factory):
 def test_each_case_has_a_row_for_each_mode(comparison):
     path, rows = comparison
     stored = list(csv.DictReader(path.open()))
-    assert [row["mode"] for row in stored] == ["reference", AGAIN, "exact", "fast"] * 2
+    assert [row["mode"] for row in stored] == ["reference", AGAIN, "fast"] * 2
     assert [row["case"] for row in stored] == [row["case"] for row in rows] and len({r["case"] for r in rows}) == 2
 
 
-def test_reference_agrees_with_itself_and_exact_with_reference(comparison):
-    rows = {row["mode"]: row for row in comparison[1][:4]}
+def test_reference_agrees_with_itself_and_not_quite_with_another_seed(comparison):
+    rows = {row["mode"]: row for row in comparison[1][:3]}
     assert rows["reference"]["dice_difference"] == 0 and rows["reference"]["entropy_correlation"] == 1
-    assert abs(rows["exact"]["dice_difference"]) < 1e-3 and rows["exact"]["entropy_correlation"] > 0.9999
     assert rows[AGAIN]["entropy_correlation"] < 0.9999  # other samples
 
 

@@ -6,9 +6,11 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from medssl.errors import ConfigError
+from medssl.inference.backends.compiled import CompiledBackend
 from medssl.inference.backends.eager import EagerBackend
+from medssl.inference.backends.openvino import OpenVINOBackend
 
-BACKENDS = ("eager",)
+BACKENDS = ("eager", "compile", "openvino")
 
 
 class Backend(Protocol):
@@ -35,7 +37,10 @@ def check_backend(name: str) -> str:
     return name
 
 
-def open_backend(name: str, network: nn.Module) -> Backend:
-    """The back end `name` for `network`, ready to compute."""
-    check_backend(name)
+def open_backend(name: str, network: nn.Module, window: Sequence[int]) -> Backend:
+    """The back end `name` for windows of one size of `network`; ConfigError where it cannot be had."""
+    if name == "compile":
+        return CompiledBackend(network)
+    if name == "openvino":
+        return OpenVINOBackend(network, window)
     return EagerBackend(network)
