@@ -44,6 +44,10 @@ class SeriesDatastore(StudyDatastore):
         """Whether the scan, if it is there, is still that of the series."""
         return True
 
+    def _fits(self, image_id: str, folder: Path) -> bool:
+        """Whether a folder still has the files of the series."""
+        return True
+
     @abstractmethod
     def _keep_segmentation(self, image_id: str) -> None:
         """Store the reviewed label as DICOM SEG."""
@@ -55,10 +59,7 @@ class SeriesDatastore(StudyDatastore):
         """
         scan = self._image_folder / f"{checked_name(image_id, 'study')}.nii.gz"
         with self._conversions:
-            is_current = self._is_current(image_id)
-            if not is_current:
-                shutil.rmtree(self._image_folder / image_id, ignore_errors=True)
-            series = self.series_folder(image_id)
+            series, is_current = self.series_folder(image_id), self._is_current(image_id)
             if not is_current or not scan.is_file():
                 volume = read_volume(series)
                 array = _compact(volume.array)
@@ -74,6 +75,8 @@ class SeriesDatastore(StudyDatastore):
         """The folder with the files of a series, brought here if they are not yet."""
         target = self._image_folder / checked_name(image_id, "study")
         with self._conversions:
+            if target.is_dir() and not self._fits(image_id, target):
+                shutil.rmtree(target)
             if not target.is_dir():
                 partial = target.with_name(f".{secrets.token_hex(8)}.part")
                 try:

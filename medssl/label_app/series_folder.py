@@ -49,6 +49,8 @@ class FolderOfSeries(SeriesDatastore):
 
     def get_image_uri(self, image_id: str) -> str:
         """As of SeriesDatastore; a series whose files have changed is converted anew."""
+        if image_id not in self._series:
+            raise ImageNotFoundException(f"{image_id}: no such series")
         if image_id in self._problems:
             raise DataError(self._problems[image_id])
         with self._conversions:
@@ -65,8 +67,6 @@ class FolderOfSeries(SeriesDatastore):
             return scan
 
     def _bring(self, image_id: str, folder: Path) -> None:
-        if image_id not in self._series:
-            raise ImageNotFoundException(f"{image_id}: no such series")
         folder.mkdir()
         for place, file in enumerate(self._series[image_id].files):
             os.symlink(file, folder / f"{place:05d}.dcm")  # noqa: PTH211
@@ -76,7 +76,10 @@ class FolderOfSeries(SeriesDatastore):
 
     def _is_current(self, image_id: str) -> bool:
         known = self._datastore.objects.get(image_id)
-        return known is None or image_id not in self._series or known.image.info.get(STAMP) == self._stamp(image_id)
+        return known is None or known.image.info.get(STAMP) == self._stamp(image_id)
+
+    def _fits(self, image_id: str, folder: Path) -> bool:
+        return [link.readlink() for link in sorted(folder.iterdir())] == list(self._series[image_id].files)
 
     def _stamp(self, image_id: str) -> str:
         return self._series[image_id].stamp

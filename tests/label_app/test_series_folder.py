@@ -149,6 +149,7 @@ def test_label_of_a_series_that_no_file_can_refer_to_is_kept_nevertheless(opened
 def test_restart_keeps_labels_and_sees_what_is_new_gone_and_back(opened, written, studies, tmp_path):
     (first, second), store = ids(written), opened()
     submit(store, written[0], tmp_path)
+    patients = patients_of(store)
     (studies / "study_20").rename(tmp_path / "away")
     third = write_study(studies, 22)
     store = opened()
@@ -156,7 +157,8 @@ def test_restart_keeps_labels_and_sees_what_is_new_gone_and_back(opened, written
     with pytest.raises(ImageNotFoundException):
         store.get_image_uri(series_id(generate_uid()))
     (tmp_path / "away").rename(studies / "renamed")
-    store = opened()
+    before, store = patients_of(store), opened()
+    assert patients_of(store) == {**before, first: patients[first]}
     assert len(store.list_images()) == 3 and list(store.reviewed()) == [first]
     assert np.array_equal(read_volume(store.get_image_uri(first)).array, read_volume(studies / "renamed").array)
 
@@ -173,6 +175,25 @@ def test_series_that_has_grown_is_converted_anew_and_reviewed_again(opened, writ
     assert read_volume(store.get_image_uri(name)).shape == written[0].scan.shape
     assert store.reviewed() == {} and name in store.get_unlabeled_images()
     assert read_volume(store.get_label_uri(name, "outgrown")).shape == scan.shape
+
+
+def test_series_that_is_mended_is_served_at_the_next_start(opened, written, studies, tmp_path):
+    files, name = sorted((studies / "study_20").iterdir()), ids(written)[0]
+    files[7].rename(tmp_path / "late.dcm")
+    with pytest.raises(DataError):
+        opened().get_image_uri(name)
+    (tmp_path / "late.dcm").rename(files[7])
+    store = opened()
+    assert read_volume(store.get_image_uri(name)).shape == written[0].scan.shape
+    assert json.loads((tmp_path / "workspace" / "series" / "problems.json").read_text()) == {}
+
+
+def test_unknown_ids_are_not_found_and_leave_no_trace(opened, tmp_path, caplog):
+    store = opened()
+    for name in ("series-000000000000", "../x", "x\ny"):
+        with pytest.raises(ImageNotFoundException):
+            store.get_image_uri(name)
+    assert caplog.text == ""
 
 
 def test_what_a_power_cut_left_of_a_series_is_removed(opened, written, tmp_path):
