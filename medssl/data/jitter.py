@@ -11,8 +11,7 @@ from monai.config import KeysCollection
 class RandJitterd(mt.MapTransform, mt.Randomizable):
     """Stretches values about their mean by 1 - strength to 1 + strength, and shifts them by up to half the strength.
 
-    The two of MONAI's transforms that do this, RandScaleIntensityFixedMean and RandShiftIntensity, read and write the
-    image six times.
+    Equal to MONAI's RandScaleIntensityFixedMean, then RandShiftIntensity, with the same numbers.
     """
 
     def __init__(self, keys: KeysCollection, strength: float) -> None:
