@@ -91,7 +91,7 @@ def small_scan_row(widths: Sequence[int] = (8, 16, 32), window: Sequence[int] = 
     )
 
 
-def memory_row(scan: Sequence[int] = (128, 128, 64), window: Sequence[int] = (64, 64, 32)) -> Row:
+def memory_row(scan: Sequence[int] = (80, 64, 32), window: Sequence[int] = (64, 64, 32)) -> Row:
     """Peak memory of a process in GiB, not seconds: T samples in the default mode, and one deterministic pass."""
     ours, peer = (peak_gib(scan, window, samples, "fast") for samples in (T, 0))
     return f"GiB at the peak, fast, T = {T}, {size_of(window)} windows", "one deterministic pass", ours, peer

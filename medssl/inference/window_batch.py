@@ -1,12 +1,11 @@
 """How many windows go through a network at a time: as many as help, no more than fit into memory."""
 
+import copy
 from collections.abc import Sequence
 
 import psutil
 import torch
 from torch import Tensor, nn
-
-from medssl.inference.windows import box
 
 MOST_ON_CPU, MOST_ON_GPU = 4, 16
 ENOUGH_PIXELS = 128 * 128  # in the plane: from there on a CPU gains nothing from more windows at a time
@@ -23,8 +22,11 @@ def windows_at_a_time(network: nn.Module, image: Tensor, window: Sequence[int]) 
     wanted = MOST_ON_GPU if image.is_cuda else min(MOST_ON_CPU, enough_on_cpu)
     if wanted == 1:
         return 1
-    corner = image[box([0] * len(window), window)]
-    return max(1, min(wanted, int(SHARE_OF_MEMORY * free_bytes(image.device) / bytes_given_out(network, corner))))
+    try:
+        of_one = bytes_given_out(network, (1, image.shape[1], *window))
+    except (RuntimeError, NotImplementedError):  # it looks at numbers, and sizes have none
+        return 1
+    return max(1, min(wanted, int(SHARE_OF_MEMORY * free_bytes(image.device) / of_one)))
 
 
 def free_bytes(device: torch.device) -> int:
@@ -32,19 +34,21 @@ def free_bytes(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
 
 
-def bytes_given_out(network: nn.Module, x: Tensor) -> int:
-    """Bytes of all that the layers give out for `x`: an upper limit of what one pass needs at a time."""
+def bytes_given_out(network: nn.Module, shape: Sequence[int]) -> int:
+    """Bytes of all that the layers give out for an input of `shape`: an upper limit of what one pass needs at a time.
+
+    Only sizes are computed (torch's meta device).
+    """
+    x = torch.zeros(tuple(shape), device="meta")
     total = x.nbytes
 
     def add(_layer: nn.Module, _inputs: object, output: object) -> None:
         nonlocal total
         total += output.nbytes if isinstance(output, Tensor) else 0
 
-    leaves = [module for module in network.modules() if not list(module.children())]
-    hooks = [leaf.register_forward_hook(add) for leaf in leaves]
-    try:
-        network(x)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    sizes_only = copy.deepcopy(network).to("meta")
+    for module in sizes_only.modules():
+        if not list(module.children()):
+            module.register_forward_hook(add)
+    sizes_only(x)
     return total

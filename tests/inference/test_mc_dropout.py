@@ -59,7 +59,8 @@ def test_mean_is_that_of_stitched_passes_over_the_whole_scan(network, image):
             sliding_window_inference(image, WINDOW, 4, lambda x: network(x).softmax(1), overlap=0.5) for _ in range(60)
         ]
     difference = (found.mean - torch.stack(passes).mean(0)).abs()
-    assert difference.mean() < 0.02 and difference.max() < 0.15
+    largest_standard_error = (2 * 0.25 / 60) ** 0.5  # of a difference of two means of 60 numbers in [0, 1]
+    assert difference.mean() < 0.02 and difference.max() < 4 * largest_standard_error
 
 
 def test_statistics_are_probabilities_and_bits_on_the_inputs_grid(network, image):
