@@ -212,7 +212,7 @@ def _logging(file: Path) -> dict[str, Any]:
     }
     # the lines of tasks name cases; GET /train/ and outcome.json have them
     tasks = [f"task_{name}" for name in ("train", "scoring", "batch_infer")]
-    quiet = ["monailabel", "dicomweb_client", "timeloop", "schedule", "urllib3", *tasks]
+    quiet = ["monailabel", "dicomweb_client", "highdicom", "timeloop", "schedule", "urllib3", *tasks]
     return {
         "version": 1,
         "disable_existing_loggers": False,

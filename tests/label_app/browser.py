@@ -15,6 +15,12 @@ WAIT_SECONDS = 120
 _VOXELS = "return [volume.dimensions, Array.from(volume.voxelManager.getCompleteScalarDataArray())]"
 _SCAN = "const volume = cornerstone.cache.getVolumes()[0];"
 _LABELS = "const volume = services.segmentationService.getLabelmapVolume('1');"
+_PICTURE = "const picture = cornerstone.getRenderingEngines()[0]?.getViewports()[0]?.getCornerstoneImage();"
+_PAINTED = """
+const {imageIds} = services.segmentationService.getSegmentations()[0].representationData.Labelmap;
+const inside = id => cornerstone.cache.getImage(id).getPixelData().reduce((count, label) => count + (label > 0), 0);
+return imageIds.map(inside).reduce((sum, count) => sum + count, 0);
+"""
 # a scan is drawn in grey; the canvas is without the texts that lie above it
 _COLOURED = """
 return Array.from(document.querySelectorAll('canvas.cornerstone-canvas')).map(canvas => {
@@ -91,6 +97,35 @@ class Viewer:
         self._wait_for_scan()
         return self._run("return new URLSearchParams(location.search).get('StudyInstanceUIDs')")
 
+    def draw(self, server_url: str, study_uid: str, structure: str, folder: Path) -> tuple[int, Path]:
+        """In OHIF's Segmentation mode: paints on the first slice, names it, downloads it as DICOM SEG into the folder.
+
+        Returns how many voxels were painted, and the file.
+        """
+        from selenium.webdriver import ActionChains
+
+        self._driver.get(f"{server_url}/ohif/segmentation?StudyInstanceUIDs={study_uid}")
+        self.wait_until(lambda: self._run(f"{_PICTURE} return !!picture"), "a slice")
+        self._click("//*[text()='Add Segmentation']")
+        self._click("//*[@data-cy='Brush']")
+        canvas = self._find("//canvas[contains(@class, 'cornerstone-canvas')]")[0]
+        begin = ActionChains(self._driver).move_to_element_with_offset(canvas, -150, 0)
+        begin.click_and_hold().move_by_offset(40, 10).move_by_offset(10, 20).release().perform()
+        self.wait_until(lambda: self._run(_PAINTED) > 0, "what was painted")
+        self._click("(//*[text()='Segment 1']/following::button)[last()]")
+        self._click("//*[@role='menuitem' and contains(., 'Rename')]")
+        self.wait_until(lambda: bool(self._find("//*[text()='Edit Segment Label']")), "the dialog")
+        self._find("//input")[0].send_keys(structure)
+        self._click("//*[text()='Save']")
+        self.wait_until(lambda: structure in self.segments(), "the name")
+        self._driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+        self._click("//button[normalize-space()='Segmentation 1']/preceding::button[1]")
+        self._click("//*[@role='menuitem' and contains(., 'Export & Download')]")
+        self._click("//*[@role='menuitem' and text()='Download DICOM SEG']")
+        file = folder / "Segmentation 1"
+        self.wait_until(file.is_file, "the file")
+        return self._run(_PAINTED), file
+
     def scan(self) -> np.ndarray:
         """Voxels (X, Y, Z) of the scan, as the viewer has them."""
         return self._voxels(_SCAN)
@@ -129,6 +164,13 @@ class Viewer:
     def _wait_for_scan(self) -> None:
         self.wait_until(lambda: self._run("return !!document.getElementById('monailabelServerURL')"), "the panel")
         self.wait_until(lambda: self._run(f"{_SCAN} return !!volume?.loadStatus?.loaded"), "the scan")
+
+    def _click(self, path: str) -> None:
+        """Clicks on what the path leads to, once it is there and the welcome text is not above it."""
+        self.wait_until(lambda: any(found.is_displayed() for found in self._find(path)), path)
+        for button in self._find("//button[contains(., 'Confirm and Hide')]"):
+            button.click()
+        next(found for found in self._find(path) if found.is_displayed()).click()
 
     def _voxels(self, script: str) -> np.ndarray:
         shape, values = self._run(f"{script} {_VOXELS}")

@@ -47,6 +47,12 @@ class Orthanc:
         found = sorted(answer.json(), key=lambda series: series["LastUpdate"])
         return [series["MainDicomTags"]["SeriesInstanceUID"] for series in found]
 
+    def remove(self, series_uid: str) -> None:
+        """Deletes a series."""
+        query = {"Level": "Series", "Query": {"SeriesInstanceUID": series_uid}}
+        for series in requests.post(f"{self.url}/tools/find", json=query, timeout=30).json():
+            requests.delete(f"{self.url}/series/{series}", timeout=30).raise_for_status()
+
     def fetch(self, series_uid: str, folder: Path) -> list[Path]:
         """Writes the files of a series into the folder, and returns them."""
         query = {"Level": "Instance", "Query": {"SeriesInstanceUID": series_uid}}

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from label_app.browser import headless_chromium, require_chromium
+from pydicom import dcmread
 
+from medssl.data.dicom_seg import read_segmentation
 from medssl.data.volumes import read_volume
 from medssl.uncertainty.ranking import BANDS
 
@@ -89,3 +91,17 @@ def test_next_sample_opens_the_study_that_needs_a_review_most(viewer, models, ar
     offered = archive_server.studies[archive_server.next_sample()]
     assert viewer.next_sample("uncertain") == offered.uid
     assert np.array_equal(viewer.scan(), read_volume(offered.folder).array)
+
+
+def test_what_is_drawn_in_the_segmentation_mode_and_stored_in_the_archive_is_a_review(window, archive_server, tmp_path):
+    drawn = list(archive_server.studies.values())[2]
+    painted, file = window.draw(archive_server.server.url, drawn.uid, "kidney", tmp_path)
+    window.screenshot(ARTEFACTS / "ohif_drawn.png")
+    assert painted > 50 and np.count_nonzero(read_segmentation(file).array) == painted
+    orthanc, server = archive_server.orthanc, archive_server.server
+    orthanc.store(tmp_path)
+    try:
+        assert server.get("/info/").json()["datastore"]["completed"] == 1
+        assert archive_server.next_sample() != drawn.series_uid
+    finally:  # the studies are shared with other tests
+        orthanc.remove(str(dcmread(file).SeriesInstanceUID))

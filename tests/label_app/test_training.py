@@ -66,7 +66,9 @@ def scores(monkeypatch, label_bundle):
             save_tensors(state, weights)
             (folder / "run" / "evaluation").mkdir()
             (folder / "run" / "evaluation" / "per_case.csv").write_text(f"case,structure,dice\na,kidney,{after}\n")
-            (folder / "run" / "run.json").write_text(json.dumps({"tracking_uri": "sqlite:///x", "mlflow_run_id": "1"}))
+            facts = json.loads((label_bundle / "run.json").read_text())
+            tracked = {"tracking_uri": "sqlite:///x", "mlflow_run_id": "1"}
+            (folder / "run" / "run.json").write_text(json.dumps({**facts, **tracked}))
 
         monkeypatch.setattr(training, "run_training", trained)
         monkeypatch.setattr(training, "evaluate", lambda *_: [{"dice": before}])
