@@ -58,7 +58,7 @@ class FolderOfSeries(SeriesDatastore):
             try:
                 scan = super().get_image_uri(image_id)
             except DataError as error:
-                self._problems[image_id] = str(error).replace(str(self._image_folder / image_id), image_id)
+                self._problems[image_id] = self._without_folder(image_id, error)
                 self._note_problems()
                 logger.warning("%s cannot be served; problems.json in the workspace has the reason", image_id)
                 raise DataError(self._problems[image_id]) from error
@@ -98,15 +98,19 @@ class FolderOfSeries(SeriesDatastore):
         logger.warning("%s has changed: its label does not fit any more and is kept as '%s'", image_id, OUTGROWN)
 
     def _keep_segmentation(self, image_id: str) -> None:
-        """Write dicom_seg/<id>.dcm; a series that no file can refer to has its label as .nii.gz alone."""
+        """Write dicom_seg/<id>.dcm; of a series that no file can refer to the label's facts say why there is none."""
         label, file = read_volume(self._file_of_label(image_id)), self.root / SEGMENTATION / f"{image_id}.dcm"
         try:
             write_segmentation(label, self.series_folder(image_id), file, self.structures, algorithm=None)
-        except DataError:
+            noted = {SEGMENTATION: str(file.relative_to(self.root))}
+        except DataError as error:
             file.unlink(missing_ok=True)  # of an earlier label
+            noted = {f"no_{SEGMENTATION}": self._without_folder(image_id, error)}
             logger.warning("%s: its label is kept, but cannot be written as DICOM SEG", image_id)
-        else:
-            self.update_label_info(image_id, FINAL, {SEGMENTATION: str(file.relative_to(self.root))})
+        self.update_label_info(image_id, FINAL, noted)
+
+    def _without_folder(self, image_id: str, error: DataError) -> str:
+        return str(error).replace(str(self._image_folder / image_id), image_id)
 
     def _note_problems(self) -> None:
         write_text_atomically(self.root / "problems.json", json.dumps(self._problems, indent=1, sort_keys=True))

@@ -144,6 +144,7 @@ def test_label_of_a_series_that_no_file_can_refer_to_is_kept_nevertheless(opened
     submit(store, written[0], tmp_path)
     assert list(store.reviewed()) == ids(written)[:1] and ids(written)[0] in caplog.text
     assert not (tmp_path / "workspace" / "series" / "dicom_seg").exists()
+    assert "no FrameOfReferenceUID" in store.get_label_info(ids(written)[0], "final")["no_dicom_seg"]
 
 
 def test_restart_keeps_labels_and_sees_what_is_new_gone_and_back(opened, written, studies, tmp_path):
