@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -82,16 +82,15 @@ def scene_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="session")
-def train_smoke(phantom_dir: Path):
-    """A function that runs the bundle's `training` with the smoke overlay into a folder, as the command line does."""
+def training_of(bundle: Path, names: Sequence[str], phantoms: Path) -> Callable[..., Path]:
+    """Runs the bundle's `training`, with configs of these names, into a folder, as the command line does."""
     from monai.bundle import run
 
     def train(output_dir: Path, **overrides) -> Path:
         keys = {
-            "bundle_root": str(BUNDLE),
+            "bundle_root": str(bundle),
             "dataset_name": "phantom",
-            "dataset_dir": str(phantom_dir),
+            "dataset_dir": str(phantoms),
             "labelled": 3,
             "validation": 2,
             "test": 3,
@@ -100,11 +99,16 @@ def train_smoke(phantom_dir: Path):
             "mlflow": False,
             **overrides,
         }
-        configs = [str(BUNDLE / "configs" / name) for name in ("train.json", "smoke.json")]
-        run(run_id="training", config_file=configs, **keys)
+        run(run_id="training", config_file=[str(bundle / "configs" / f"{name}.json") for name in names], **keys)
         return output_dir
 
     return train
+
+
+@pytest.fixture(scope="session")
+def train_smoke(phantom_dir: Path) -> Callable[..., Path]:
+    """Trains the bundle of the 3-D UNet with the smoke overlay."""
+    return training_of(BUNDLE, ("train", "smoke"), phantom_dir)
 
 
 @pytest.fixture(scope="session")
@@ -114,30 +118,9 @@ def trained_run(train_smoke, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def train_slices(phantom_dir: Path):
-    """A function that trains np_semiseg on slices of the phantoms, with the overlays for scans, into a folder."""
-    from monai.bundle import run
-
-    bundle = ROOT / "bundles" / "np_semiseg"
-
-    def train(output_dir: Path, **overrides) -> Path:
-        keys = {
-            "bundle_root": str(bundle),
-            "dataset_name": "phantom",
-            "dataset_dir": str(phantom_dir),
-            "labelled": 3,
-            "validation": 2,
-            "test": 3,
-            "output_dir": str(output_dir),
-            "runs_dir": str(output_dir.parent),
-            "mlflow": False,
-            **overrides,
-        }
-        configs = [str(bundle / "configs" / f"{name}.json") for name in ("train", "scans", "scans_smoke")]
-        run(run_id="training", config_file=configs, **keys)
-        return output_dir
-
-    return train
+def train_slices(phantom_dir: Path) -> Callable[..., Path]:
+    """Trains np_semiseg on slices of the phantoms, with the overlays for scans."""
+    return training_of(ROOT / "bundles" / "np_semiseg", ("train", "scans", "scans_smoke"), phantom_dir)
 
 
 @pytest.fixture(scope="session")
