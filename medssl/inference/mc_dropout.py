@@ -122,7 +122,7 @@ class MCDropoutInferer(Inferer):
         self, inputs: Tensor, network: nn.Module, counts: Sequence[int], batch: int, seed: int
     ) -> list[MCStatistics]:
         scans = [self._one(image[None], network, counts, batch, seed + number) for number, image in enumerate(inputs)]
-        return [_joined(of_count) for of_count in zip(*scans, strict=True)]
+        return [joined(of_count) for of_count in zip(*scans, strict=True)]
 
     def _one(
         self, image: Tensor, network: nn.Module, counts: Sequence[int], batch: int, seed: int
@@ -188,13 +188,13 @@ def _timed(
         started = time.perf_counter()
 
 
-def _joined(found: Sequence[MCStatistics]) -> MCStatistics:
-    """Statistics of several scans as those of one batch."""
+def joined(parts: Sequence[MCStatistics], dim: int = 0) -> MCStatistics:
+    """Parts of a batch (dim 0) or of a scan (dim -1) as a whole; they took their time one after the other."""
     return MCStatistics(
-        torch.cat([each.mean for each in found]),
-        torch.cat([each.entropy for each in found]),
-        torch.cat([each.mutual_information for each in found]),
-        sum(each.seconds for each in found),
+        torch.cat([part.mean for part in parts], dim),
+        torch.cat([part.entropy for part in parts], dim),
+        torch.cat([part.mutual_information for part in parts], dim),
+        sum(part.seconds for part in parts),
     )
 
 

@@ -10,7 +10,7 @@ from monai.inferers import Inferer
 from torch import Tensor
 
 from medssl.engine.seeding import seeded
-from medssl.inference.mc_dropout import MCStatistics
+from medssl.inference.mc_dropout import MCStatistics, joined
 from medssl.networks.mc_dropout import has_dropout, mc_dropout
 from medssl.uncertainty import StreamingStatistics
 from natural_image_ext.data.slices import slices_at
@@ -53,7 +53,7 @@ class SliceInferer(Inferer):
         seed = int(torch.randint(2**31, ()))
         with mc_dropout(network, enabled=self.samples > 0):
             scans = [self._of_scan(scan, network, counts, seed, number) for number, scan in enumerate(inputs)]
-        return [_joined(of_count, dim=0) for of_count in zip(*scans, strict=True)]
+        return [joined(of_count, dim=0) for of_count in zip(*scans, strict=True)]
 
     def _of_scan(
         self, scan: Tensor, network: SegmentationNetwork, counts: Sequence[int], seed: int, number: int
@@ -63,7 +63,7 @@ class SliceInferer(Inferer):
         for places in torch.arange(scan.shape[-1]).split(self.slice_batch):
             with seeded(seed, number, int(places[0])):
                 batches.append(self._of_slices(slices_at(scan, places), network, counts))
-        return [_joined([_as_scan(found) for found in of_count], dim=-1) for of_count in zip(*batches, strict=True)]
+        return [joined([_as_scan(found) for found in of_count], dim=-1) for of_count in zip(*batches, strict=True)]
 
     def _of_slices(self, images: Tensor, network: SegmentationNetwork, counts: Sequence[int]) -> list[MCStatistics]:
         streaming, found, started = StreamingStatistics(), [], time.perf_counter()
@@ -93,13 +93,3 @@ def _as_scan(found: MCStatistics) -> MCStatistics:
         maps.movedim(0, -1).unsqueeze(0) for maps in (found.mean, found.entropy, found.mutual_information)
     )
     return MCStatistics(mean, entropy, information, found.seconds)
-
-
-def _joined(parts: Sequence[MCStatistics], dim: int) -> MCStatistics:
-    """Parts of a batch (dim 0) or of a scan (dim -1) as a whole; they took their time one after the other."""
-    return MCStatistics(
-        torch.cat([part.mean for part in parts], dim),
-        torch.cat([part.entropy for part in parts], dim),
-        torch.cat([part.mutual_information for part in parts], dim),
-        sum(part.seconds for part in parts),
-    )
