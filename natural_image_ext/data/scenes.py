@@ -1,7 +1,7 @@
 """Images with masks by name: PASCAL VOC 2012, Cityscapes, CamVid, and any folder of images and masks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,11 @@ class SceneSource:
 
 
 def open_scenes(name: str, dataset_dir: str | Path, classes: Sequence[str] | None = None) -> SceneSource:
-    """The set `name` below `dataset_dir`: voc, cityscapes, camvid or folder.
+    """The set `name` below `dataset_dir`: voc, voc_blender, cityscapes, camvid or folder.
 
-    voc: VOCdevkit's VOC2012; where SegmentationClassAug/ (SBD) is beside it, its masks count too: the blender setting.
+    voc: VOCdevkit's VOC2012, the classic setting: the images of train.txt (1,464) have masks; those that SBD adds,
+    where they are there (SegmentationClassAug/ or ImageSets/Segmentation/trainaug.txt), have none. voc_blender: the
+    same images (10,582 in all), each with its mask, coarse ones of SBD included.
     cityscapes: leftImg8bit/ and gtFine/ with *_labelTrainIds.png. camvid: train/, trainannot/, test/, testannot/.
     folder: images/ and masks/ with the same names, or train/ and test/ with these two each; masks hold class numbers,
     255 where there is none; `classes` names them. Raises ConfigError for unknown names, DataError for what is missing.
@@ -118,10 +120,22 @@ def read_mask(path: Path, num_classes: int, void: int = VOID) -> np.ndarray:
 
 
 def _voc(root: Path, classes: tuple[str, ...] | None) -> SceneSource:
+    """Classic: what SBD adds is unlabelled, whether its coarse masks are there or not."""
     train, test = (_voc_part(root, name) for name in ("train", "val"))
-    if (root / "SegmentationClassAug").is_dir():
-        train = _with_coarse_masks(root, train, test)
-    return SceneSource("voc", root, train, test, classes or tuple(VOC.split()))
+    extra = _added_by_sbd(root, train, test)
+    bare = replace(extra, masks=[None] * len(extra))
+    return SceneSource("voc", root, _joined(train, bare), test, classes or tuple(VOC.split()))
+
+
+def _voc_blender(root: Path, classes: tuple[str, ...] | None) -> SceneSource:
+    train, test = (_voc_part(root, name) for name in ("train", "val"))
+    extra = _added_by_sbd(root, train, test)
+    if not any(extra.masks):
+        raise DataError(
+            f"{root / 'SegmentationClassAug'}: no mask beside those of train.txt and val.txt. Put SBD's masks there, "
+            "or take the classic setting, --dataset_name voc."
+        )
+    return SceneSource("voc_blender", root, _joined(train, extra), test, classes or tuple(VOC.split()))
 
 
 def _voc_part(root: Path, name: str) -> Scenes:
@@ -131,13 +145,19 @@ def _voc_part(root: Path, name: str) -> Scenes:
     return _paired(root, [(f"JPEGImages/{i}.jpg", f"SegmentationClass/{i}.png") for i in file.read_text().split()])
 
 
-def _with_coarse_masks(root: Path, fine: Scenes, test: Scenes) -> Scenes:
-    """The training scenes and all others that SBD has a (coarse) mask of: the blender setting."""
-    coarse = sorted((root / "SegmentationClassAug").glob("*.png"))
-    known = {Path(name).name for name in (*fine.ids, *test.ids)}
-    pairs = [(f"JPEGImages/{path.stem}.jpg", f"SegmentationClassAug/{path.name}") for path in coarse]
-    found = _paired(root, [pair for pair in pairs if Path(pair[0]).stem not in known])
-    return Scenes(fine.images + found.images, fine.masks + found.masks, fine.ids + found.ids)
+def _added_by_sbd(root: Path, train: Scenes, test: Scenes) -> Scenes:
+    """All that trainaug.txt names or that has a mask, but is in neither train.txt nor val.txt; masks are coarse."""
+    masks = [path for name in ("SegmentationClass", "SegmentationClassAug") for path in (root / name).glob("*.png")]
+    listed = root / "ImageSets" / "Segmentation" / "trainaug.txt"
+    lines = listed.read_text().splitlines() if listed.is_file() else []
+    named = {path.stem for path in masks} | {Path(line.split()[0]).stem for line in lines if line.strip()}
+    extra = sorted(named - {Path(name).name for name in (*train.ids, *test.ids)})
+    found = _paired(root, [(f"JPEGImages/{name}.jpg", f"SegmentationClass/{name}.png") for name in extra])
+    return replace(found, masks=[_mask_at(root, f"SegmentationClass/{name}.png") for name in extra])
+
+
+def _joined(first: Scenes, second: Scenes) -> Scenes:
+    return Scenes(first.images + second.images, first.masks + second.masks, first.ids + second.ids)
 
 
 def _cityscapes(root: Path, classes: tuple[str, ...] | None) -> SceneSource:
@@ -205,6 +225,7 @@ def _id(path: Path, root: Path) -> str:
 
 _READERS: dict[str, Callable[[Path, tuple[str, ...] | None], SceneSource]] = {
     "voc": _voc,
+    "voc_blender": _voc_blender,
     "cityscapes": _cityscapes,
     "camvid": _camvid,
     "folder": _folder,

@@ -18,7 +18,8 @@ class SampledSceneInferer(Inferer):
     """A MONAI inferer: images (B, 3, H, W) and a `SegmentationNetwork` to mean probabilities (B, C, H, W).
 
     A neural-process head draws all its latents in one pass of encoder and decoder; dropout of the decoder needs one
-    pass of the encoder and `samples` of the decoder; a network without either has one pass in all.
+    pass of the encoder and `samples` of the decoder; a network without either has one pass in all. samples 0 is one
+    pass without chance: of the latents' means, or without dropout.
     """
 
     evaluation = "whole"
@@ -38,8 +39,9 @@ class SampledSceneInferer(Inferer):
         if isinstance(network.head, NPSegHead):
             yield network.head(network.decoder(encoded), self.samples).probs
             return
-        with mc_dropout(network):
-            for _ in range(self.samples if has_dropout(network) else 1):
+        passes = self.samples if has_dropout(network) else 1
+        with mc_dropout(network, enabled=passes > 0):
+            for _ in range(max(1, passes)):
                 yield F.softmax(network.head(network.decoder(encoded)), dim=1)
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -32,6 +33,9 @@ class SliceInferer(Inferer):
 
     def __call__(self, inputs: Tensor, network: SegmentationNetwork, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
         return self.statistics(inputs, network).mean
+
+    def prepare(self, network: SegmentationNetwork, models_dir: Path) -> None:
+        """Nothing to get ready: the network itself computes."""
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides the network and the scan."""

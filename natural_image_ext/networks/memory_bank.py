@@ -48,6 +48,8 @@ def rows_of_all_processes(rows: Tensor) -> Tensor:
     if idist.get_world_size() == 1:
         return rows
     counts: list[int] = idist.all_gather(torch.tensor([len(rows)], device=rows.device)).tolist()  # type: ignore[union-attr]
+    if max(counts) == 0:
+        return rows
     padded = rows.new_zeros(max(counts), rows.shape[1])
     padded[: len(rows)] = rows
     blocks = idist.all_gather(padded).split(max(counts))  # type: ignore[union-attr]

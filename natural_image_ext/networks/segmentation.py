@@ -111,14 +111,17 @@ def build_segmentation(
 
 
 def load_encoder(encoder: nn.Module, file: str | Path) -> None:
-    """Load weights stored at `file` (torchvision's and timm's names are smp's); CheckpointError if they do not fit."""
+    """Load weights stored at `file` (torchvision's and timm's names are smp's); CheckpointError if they do not fit.
+
+    Files of old versions of torchvision have no `num_batches_tracked`, which counts batches and is not needed.
+    """
     weights = {name: value for name, value in load_tensors(file).items() if not name.startswith(("fc.", "classifier."))}
     known = encoder.state_dict()
     fitting = {name for name, value in weights.items() if name in known and known[name].shape == value.shape}
-    missing = [name for name in known if name not in fitting]
+    missing = [name for name in known if name not in fitting and not name.endswith("num_batches_tracked")]
     if missing:
         raise CheckpointError(f"{file}: lacks {len(missing)} of the encoder's weights, first '{missing[0]}'.")
-    encoder.load_state_dict({name: weights[name] for name in fitting})
+    encoder.load_state_dict({**known, **{name: weights[name] for name in fitting}})
 
 
 def _plain_head(in_channels: int, width: int, num_classes: int) -> nn.Sequential:

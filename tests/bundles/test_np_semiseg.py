@@ -14,6 +14,7 @@ from medssl.cli import app
 from medssl.engine import load_tensors
 from medssl.errors import MedsslError, error_behind
 from medssl.report import compare, write_markdown
+from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes
 from natural_image_ext.methods.segmentation import FRAMEWORKS
 
 
@@ -51,7 +52,7 @@ def train_scenes(seg_bundle, scene_dir):
 
 @pytest.fixture(scope="session")
 def seg_run(train_scenes, tmp_path_factory):
-    return train_scenes(tmp_path_factory.mktemp("np_semiseg") / "smoke")
+    return train_scenes(tmp_path_factory.mktemp("np_semiseg") / "smoke", mlflow=True)
 
 
 def state(run_dir):
@@ -73,6 +74,20 @@ def test_a_run_leaves_facts_checkpoints_and_a_table_of_images(seg_run):
     assert {"labelled", "unlabelled", "kl", "confidence", "lr"} <= set(steps[0])
     assert [0 <= line["miou"] <= 1 for line in lines if line["kind"] == "validation"] == [True, True]
     assert steps[-1]["lr"] < steps[0]["lr"]
+
+
+def test_mlflow_has_the_runs_metrics_and_artifacts(seg_run):
+    from mlflow import MlflowClient
+
+    facts = json.loads((seg_run / "run.json").read_text())
+    client = MlflowClient(facts["tracking_uri"])
+    tracked = client.get_run(facts["mlflow_run_id"]).data
+    measured = json.loads((seg_run / "evaluation" / "metrics.json").read_text())
+    for name in ("miou", "accuracy", "pavpu"):
+        assert tracked.metrics[f"test_{name}"] == pytest.approx(measured[name]), name
+    assert {"labelled", "unlabelled", "kl", "epoch_loss", "validation_miou"} <= set(tracked.metrics)
+    paths = [file.path for file in client.list_artifacts(facts["mlflow_run_id"], "evaluation")]
+    assert paths == ["evaluation/per_case.csv"]
 
 
 def test_resumed_run_equals_the_unbroken_one_bit_for_bit(train_scenes, seg_run, tmp_path):
@@ -190,6 +205,40 @@ def test_two_processes_end_with_the_same_weights_and_banks(run_in_group, seg_bun
     names = [name for name in first if "running_" not in name]  # running means of a process are its own
     assert sum("_banks." in name for name in names) == 12 and any("memory.rows" in name for name in names)
     assert all(torch.equal(first[name], second[name]) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("overlays", "keys", "steps"),
+    [
+        ([], {}, 7),
+        ([], {"variant": "augseg"}, 0),
+        (["bench"], {}, 100),
+        (["scans"], {}, 0),
+        (["scans", "scans_bench"], {}, 150),
+    ],
+)
+def test_u2pl_learns_from_labels_alone_in_its_first_epoch(seg_bundle, overlays, keys, steps):
+    parser = ConfigParser()
+    parser.read_config([str(seg_bundle / "configs" / f"{name}.json") for name in ("train", *overlays)])
+    parser.update({"steps_per_epoch": 7, **keys})
+    assert parser.get_parsed_content("warm_up") == steps
+
+
+@pytest.mark.parametrize(
+    ("keys", "inferer", "crop_to"),
+    [
+        ({"dataset_name": "voc"}, SampledSceneInferer, 480),
+        ({"dataset_name": "voc", "crop_to": None}, SampledSceneInferer, None),
+        ({"dataset_name": "cityscapes"}, SlidingScenes, None),
+        ({"dataset_name": "cityscapes", "evaluation": "whole"}, SampledSceneInferer, None),
+        ({"dataset_name": "camvid"}, SampledSceneInferer, None),
+    ],
+)
+def test_data_sets_are_evaluated_as_in_the_thesis_unless_keys_say_otherwise(seg_bundle, keys, inferer, crop_to):
+    parser = ConfigParser()
+    parser.read_config(str(seg_bundle / "configs" / "train.json"))
+    parser.update(keys)
+    assert type(parser.get_parsed_content("inferer")) is inferer and parser.get_parsed_content("crop_to") == crop_to
 
 
 def test_full_size_defaults_are_those_of_the_thesis(seg_bundle):

@@ -16,8 +16,8 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork
 class CPS(AveragedMethod[SegmentationNetwork]):
     """Cross-entropy on labels, and on the other network's hard labels of unlabelled and labelled images.
 
-    Unlabelled images are mixed by CutMix, and so are the labels the other network gave to the unmixed ones. The first
-    network is evaluated, as it is: the moving average has no part in the training. `second` builds the other network.
+    Unlabelled images are mixed by CutMix of three boxes, and so are the labels the other network gave to them.
+    The first network is evaluated, as it is: the moving average has no part in the training. `second` builds the other.
     In the first `warm_up` steps labels alone count.
     """
 
@@ -27,7 +27,7 @@ class CPS(AveragedMethod[SegmentationNetwork]):
         self,
         network: SegmentationNetwork,
         second: Callable[[], SegmentationNetwork],
-        unlabelled_weight: float = 1.5,
+        unlabelled_weight: float = 1.0,
         kl_weight: float = 0.005,
         ema_decay: float = 0.0,
         mixer: CutMix | None = None,
@@ -39,7 +39,7 @@ class CPS(AveragedMethod[SegmentationNetwork]):
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self.other = second().to(next(network.parameters()).device)
         self.unlabelled_weight, self.kl_weight = unlabelled_weight, kl_weight
-        self.mixer = CutMix() if mixer is None else mixer
+        self.mixer = CutMix(boxes=3) if mixer is None else mixer
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         pair = (self.network, self.other)

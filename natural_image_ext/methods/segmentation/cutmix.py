@@ -17,14 +17,18 @@ class Mixer(Protocol):
 
 
 class CutMix:
-    """Every image gets a box of the one before it; the box covers `least` to `most` of the image."""
+    """Every image gets `boxes` of the one before it; where they do not overlap they cover `least` to `most` of it."""
 
-    def __init__(self, least: float = 0.25, most: float = 0.5) -> None:
-        self.least, self.most = least, most
+    def __init__(self, least: float = 0.25, most: float = 0.5, boxes: int = 1) -> None:
+        self.least, self.most, self.boxes = least, most, boxes
 
     def __call__(self, taught: Any, batch: dict[str, Any]) -> Any:
-        masks = random_boxes(len(taught.images), taught.images.shape[2:], self.least, self.most, taught.images.device)
+        masks = self._masks(taught)
         return pasted(taught, (taught.images.roll(1, 0), taught.probs.roll(1, 0), taught.labels.roll(1, 0)), masks)
+
+    def _masks(self, taught: Any) -> Tensor:
+        images = taught.images
+        return random_boxes(len(images), images.shape[2:], self.least, self.most, images.device, self.boxes)
 
 
 class AdaptiveCutMix(CutMix):
@@ -37,9 +41,7 @@ class AdaptiveCutMix(CutMix):
         number = len(taught.images)
         sure = taught.confidence.mean((-2, -1))
         unsure = torch.rand(number, device=sure.device) > sure
-        masks = (
-            random_boxes(number, taught.images.shape[2:], self.least, self.most, sure.device) & unsure[:, None, None]
-        )
+        masks = self._masks(taught) & unsure[:, None, None]
         places = torch.randint(0, len(batch["image"]), (number,), device=sure.device)
         images, labels = batch["image"][places], batch["label"][places]
         known = F.one_hot(labels.clamp_max(taught.probs.shape[1] - 1), taught.probs.shape[1]).movedim(-1, 1)
@@ -59,16 +61,20 @@ def pasted(taught: Any, others: tuple[Tensor, Tensor, Tensor], masks: Tensor) ->
 
 
 def random_boxes(
-    number: int, size: tuple[int, ...] | torch.Size, least: float, most: float, device: torch.device
+    number: int, size: tuple[int, ...] | torch.Size, least: float, most: float, device: torch.device, boxes: int = 1
 ) -> Tensor:
-    """Masks (number, H, W) with one box each, its share of the area between `least` and `most`, of any shape."""
+    """Masks (number, H, W) with one box each, its share of the area between `least` and `most`, of any shape.
+
+    boxes: how many share that area evenly; where they overlap, less is covered.
+    """
     height, width = size
     masks = torch.zeros(number, height, width, dtype=torch.bool)
     for mask in masks:
-        area = (least + (most - least) * torch.rand(()).item()) * height * width
-        high = round(height * (0.5 + 0.5 * torch.rand(()).item()))
-        wide = min(width, math.ceil(area / high))
-        top = int(torch.randint(0, height - high + 1, ()))
-        left = int(torch.randint(0, width - wide + 1, ()))
-        mask[top : top + high, left : left + wide] = True
+        area = (least + (most - least) * torch.rand(()).item()) * height * width / boxes
+        for _ in range(boxes):
+            high = max(1, round(height * (0.5 + 0.5 * torch.rand(()).item()) / math.sqrt(boxes)))
+            wide = min(width, math.ceil(area / high))
+            top = int(torch.randint(0, height - high + 1, ()))
+            left = int(torch.randint(0, width - wide + 1, ()))
+            mask[top : top + high, left : left + wide] = True
     return masks.to(device)

@@ -1,5 +1,6 @@
 """PS-MT: two teachers that are updated in turn, a feature perturbation both dislike, confidence-weighted learning."""
 
+import math
 from typing import Any
 
 import torch
@@ -17,8 +18,11 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampl
 class PSMT(TeacherStudent):
     """Cross-entropy on pixels whose confidence reaches `confidence`, each weighted by it, from perturbed features.
 
-    The mean of two teachers labels; one is updated in odd epochs (of `steps_per_epoch` steps), the other in even ones;
-    the first of them is evaluated.
+    The mean of two teachers' logits labels; one is updated in odd epochs (of `steps_per_epoch` steps), the other in
+    even ones; the first of them is evaluated. The one whose turn it is not assists: only its `assisted` highest classes
+    of a pixel count. The second has no say before it was updated. The weight of the loss is full after `ramp_up_epochs`
+    epochs.
+
     The student's joined maps of unlabelled images are moved by `radius` times their length in the direction that
     changes the teachers' opinion most (virtual adversarial, one step of power iteration).
     """
@@ -29,6 +33,8 @@ class PSMT(TeacherStudent):
         *,
         confidence: float = 0.6,
         radius: float = 0.1,
+        assisted: int = 7,
+        ramp_up_epochs: int = 12,
         steps_per_epoch: int = 100,
         ema_decay: float = 0.996,
         **shared: Any,
@@ -36,18 +42,30 @@ class PSMT(TeacherStudent):
         super().__init__(network, ema_decay=ema_decay, **shared)
         self.assistant = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(ema_decay))
         self.assistant.requires_grad_(False)
-        self.confidence, self.radius, self.steps_per_epoch = confidence, radius, steps_per_epoch
+        self.confidence, self.radius, self.assisted = confidence, radius, assisted
+        self.ramp_up_epochs, self.steps_per_epoch = ramp_up_epochs, steps_per_epoch
 
     @property
-    def teachers(self) -> tuple[SegmentationNetwork, SegmentationNetwork]:
-        return self.averaged, self.assistant.module  # type: ignore[return-value]
+    def teachers(self) -> tuple[SegmentationNetwork, ...]:
+        """Those that teach now, the one whose turn it is first."""
+        first, second = self.averaged, self.assistant.module
+        if not int(self.assistant.n_averaged):
+            return (first,)
+        return (first, second) if self._is_turn_of_first() else (second, first)  # type: ignore[return-value]
 
     @torch.no_grad()
     def teach(self, batch: dict[str, Any]) -> Taught:
         with mc_dropout(nn.ModuleList(self.teachers), enabled=False):
-            logits = [teacher(batch["weak"]) for teacher in self.teachers]
+            leading, *assisting = (teacher(batch["weak"]) for teacher in self.teachers)
+        logits = [leading, *(_limited(other, leading, self.assisted) for other in assisting)]
         taught = opinion_on(batch, torch.stack(logits).mean(0).softmax(1))
         return taught if self.mixer is None else self.mixer(taught, batch)
+
+    def weight_now(self) -> float:
+        """The weight of this step: it rises as exp(-5 (1 - t)^2), t from 0 to 1 while it ramps up."""
+        ramp_up = self.ramp_up_epochs * self.steps_per_epoch
+        left = max(0.0, 1 - int(self.step) / ramp_up) if ramp_up else 0.0
+        return super().weight_now() * math.exp(-5 * left**2)
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         features = learned.features[len(batch["image"]) :]
@@ -57,22 +75,35 @@ class PSMT(TeacherStudent):
         return (each * weight).mean()
 
     def perturbation(self, features: Tensor) -> Tensor:
-        """What to add to features (B, C, H, W), as long as `radius` times them, to confuse the teachers."""
-        still = features.detach()
+        """What to add to features (B, C, H, W), as long as `radius` times them, to confuse the teachers.
+
+        It is found in float32 under autocast, too: half precision does not see a change of a thousandth.
+        """
+        still = features.detach().float()
         length = still.flatten(1).norm(dim=1)[:, None, None, None]
         direction = _unit(torch.randn_like(still)).requires_grad_()
-        with mc_dropout(nn.ModuleList(self.teachers), enabled=False):
+        exact = torch.autocast(still.device.type, enabled=False)
+        with exact, mc_dropout(nn.ModuleList(self.teachers), enabled=False):
             total = torch.stack([_change(teacher, still, 1e-3 * length * direction) for teacher in self.teachers]).sum()
-        (found,) = torch.autograd.grad(total, direction)
-        return self.radius * length * _unit(found)
+            (found,) = torch.autograd.grad(total, direction)
+        return (self.radius * length * _unit(found)).to(features.dtype)
 
     def after_step(self) -> None:
         """The teacher whose turn it is follows the student; the other one stays as it is."""
-        if int(self.step) // self.steps_per_epoch % 2 == 0:
+        if self._is_turn_of_first():
             self.average.update_parameters(self.network)
         else:
             self.assistant.update_parameters(self.network)
         self.step += 1
+
+    def _is_turn_of_first(self) -> bool:
+        return int(self.step) // self.steps_per_epoch % 2 == 0
+
+
+def _limited(assisting: Tensor, leading: Tensor, classes: int) -> Tensor:
+    """Logits (B, C, H, W) of the assisting teacher for its highest `classes` of a pixel, else those of the leading."""
+    lowest = assisting.topk(min(classes, assisting.shape[1]), dim=1).values[:, -1:]
+    return torch.where(assisting >= lowest, assisting, leading)
 
 
 def _change(teacher: SegmentationNetwork, features: Tensor, moved_by: Tensor) -> Tensor:

@@ -86,9 +86,12 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
             "unlabelled": self.unlabelled_loss(learned, taught, batch),
             "kl": learned.kl,
         }
-        weight = self.unlabelled_weight if int(self.step) >= self.warm_up else 0.0
-        loss = terms["labelled"] + weight * terms["unlabelled"] + self.kl_weight * terms["kl"]
+        loss = terms["labelled"] + self.weight_now() * terms["unlabelled"] + self.kl_weight * terms["kl"]
         return {"loss": loss, **terms, "confidence": taught.confidence.mean()}
+
+    def weight_now(self) -> float:
+        """The weight of what is learned from unlabelled images at this step."""
+        return self.unlabelled_weight if int(self.step) >= self.warm_up else 0.0
 
     def teach(self, batch: dict[str, Any]) -> Taught:
         """The teacher's opinion on the weak views, mixed with the strong ones."""

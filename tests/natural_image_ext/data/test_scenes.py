@@ -93,27 +93,91 @@ def test_lists_of_the_literature_are_followed(scene_dir, tmp_path):
 
 
 @pytest.mark.realdata
-def test_lists_for_pascal_and_cityscapes_fit_their_layouts(shared_data, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "folder", "classes", "labelled"),
+    [
+        ("voc", "pascal/92", 21, 92),
+        ("voc_blender", "pascal/u2pl_1_16", 21, 662),
+        ("cityscapes", "cityscapes/1_16", 19, 186),
+    ],
+)
+def test_lists_for_pascal_and_cityscapes_fit_their_layouts(shared_data, tmp_path, name, folder, classes, labelled):
     """The images are not here, so empty files with their names stand in for them."""
-    for name, folder in (("voc", "pascal/92"), ("cityscapes", "cityscapes/1_16")):
-        root, names = tmp_path / name, []
-        for part in ("labeled", "unlabeled"):
-            names += (shared_data / "splits" / folder / f"{part}.txt").read_text().split()
-        for file in names:
-            (root / file).parent.mkdir(parents=True, exist_ok=True)
-            (root / file).touch()
-        if name == "voc":
-            lists = root / "ImageSets" / "Segmentation"
-            lists.mkdir(parents=True)
-            for part in ("train", "val"):
-                save(root / "JPEGImages" / f"{part}_1.jpg", np.zeros((4, 4, 3)))
-                (lists / f"{part}.txt").write_text(f"{part}_1\n")
-        else:
-            save(root / "leftImg8bit" / "val" / "ulm" / "ulm_1_leftImg8bit.png", np.zeros((4, 4, 3)))
-        source = open_scenes(name, root)
-        split = split_scenes(source, 1, lists_dir=shared_data / "splits" / folder)
-        assert source.num_classes == {"voc": 21, "cityscapes": 19}[name]
-        assert split.counts["labelled"] == {"voc": 92, "cityscapes": 186}[name] and split.counts["test"] == 1
+    lists = shared_data / "splits" / folder
+    if not lists.is_dir():
+        pytest.skip(f"{lists} is not there")
+    names = [file for part in ("labeled", "unlabeled") for file in (lists / f"{part}.txt").read_text().split()]
+    for file in names:
+        path = tmp_path / (file.replace("Class/", "ClassAug/") if name == "voc_blender" else file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    if name == "cityscapes":
+        save(tmp_path / "leftImg8bit" / "val" / "ulm" / "ulm_1_leftImg8bit.png", np.zeros((4, 4, 3)))
+    else:
+        voc_lists(tmp_path, train=["train_1"], val=["val_1"])
+    source = open_scenes(name, tmp_path)
+    split = split_scenes(source, 1, lists_dir=lists)
+    assert source.num_classes == classes and split.counts["labelled"] == labelled and split.counts["test"] == 1
+    assert labelled + split.counts["unlabelled"] == len(names) // 2
+
+
+def voc_lists(root, train, val):
+    """VOC's lists of images, and the images."""
+    lists = root / "ImageSets" / "Segmentation"
+    lists.mkdir(parents=True)
+    for part, names in (("train", train), ("val", val)):
+        (lists / f"{part}.txt").write_text("".join(f"{name}\n" for name in names))
+        for name in names:
+            save(root / "JPEGImages" / f"{name}.jpg", np.zeros((4, 4, 3)))
+
+
+@pytest.fixture
+def pascal(tmp_path):
+    """VOC with eight images of train.txt, one of val.txt, and masks of SBD of all of them and forty others."""
+    train, extra = [f"fine_{i}" for i in range(8)], [f"coarse_{i}" for i in range(40)]
+    voc_lists(tmp_path, train, ["val_0"])
+    for name in (*train, "val_0"):
+        save(tmp_path / "SegmentationClass" / f"{name}.png", [[0, 1]])
+    for name in (*train, "val_0", *extra):
+        save(tmp_path / "JPEGImages" / f"{name}.jpg", np.zeros((4, 4, 3)))
+        save(tmp_path / "SegmentationClassAug" / f"{name}.png", [[0, 1]])
+    return tmp_path
+
+
+def films(scenes):
+    return {Path(name).name.split("_")[0] for name in scenes.ids}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_classic_voc_draws_labelled_images_of_train_txt_and_sbd_adds_unlabelled_ones(pascal, seed):
+    split = split_scenes(open_scenes("voc", pascal), 0.5, seed=seed)
+    assert split.counts == {"labelled": 4, "unlabelled": 44, "validation": 0, "test": 1}
+    assert films(split.labelled) == {"fine"} and {m.parent.name for m in split.labelled.masks} == {"SegmentationClass"}
+    coarse = [mask for i, mask in zip(split.unlabelled.ids, split.unlabelled.masks, strict=True) if "coarse" in i]
+    assert coarse == [None] * 40 and split.origin["dataset"] == "voc"
+    with pytest.raises(ConfigError, match="labelled 9: 8 training images have a mask"):
+        split_scenes(open_scenes("voc", pascal), 9)
+
+
+def test_blender_voc_draws_labelled_images_among_all_that_have_a_mask(pascal):
+    split = split_scenes(open_scenes("voc_blender", pascal), 0.5)
+    assert split.counts == {"labelled": 24, "unlabelled": 24, "validation": 0, "test": 1}
+    assert films(split.labelled) == {"fine", "coarse"} and films(split.test) == {"val"}
+    for name, mask in zip(split.labelled.ids, split.labelled.masks, strict=True):
+        assert mask.parent.name == ("SegmentationClassAug" if "coarse" in name else "SegmentationClass")
+
+
+def test_voc_uses_what_there_is_of_sbd(pascal):
+    shutil.rmtree(pascal / "SegmentationClassAug")
+    assert split_scenes(open_scenes("voc", pascal), 4).counts["unlabelled"] == 4
+    with pytest.raises(DataError, match=r"SegmentationClassAug: no mask .* --dataset_name voc"):
+        open_scenes("voc_blender", pascal)
+    listed = ["fine_0", "coarse_3", "JPEGImages/coarse_5.jpg SegmentationClassAug/coarse_5.png", "val_0"]
+    (pascal / "ImageSets" / "Segmentation" / "trainaug.txt").write_text("\n".join(listed))
+    split = split_scenes(open_scenes("voc", pascal), 8)
+    assert split.unlabelled.ids == ["JPEGImages/coarse_3", "JPEGImages/coarse_5"]
+    save(pascal / "SegmentationClass" / "coarse_5.png", [[0, 1]])  # all masks in one folder, as some keep them
+    assert sum(mask is not None for mask in open_scenes("voc_blender", pascal).train.masks) == 9
 
 
 def test_folder_without_films_is_cut_once(tmp_path):
@@ -125,19 +189,14 @@ def test_folder_without_films_is_cut_once(tmp_path):
 
 
 def test_unlabelled_images_of_a_list_need_no_mask_and_coarse_masks_of_voc_are_found(tmp_path):
-    for name in ("a", "b", "c", "t"):
+    voc_lists(tmp_path, train=["a"], val=["t"])
+    for name in ("b", "c"):
         save(tmp_path / "JPEGImages" / f"{name}.jpg", np.zeros((4, 4, 3)))
     save(tmp_path / "SegmentationClass" / "a.png", [[0, 1]])
     save(tmp_path / "SegmentationClass" / "t.png", [[0, 1]])
     save(tmp_path / "SegmentationClassAug" / "b.png", [[0, 1]])
-    (tmp_path / "ImageSets" / "Segmentation").mkdir(parents=True)
-    (tmp_path / "ImageSets" / "Segmentation" / "train.txt").write_text("a\n")
-    (tmp_path / "ImageSets" / "Segmentation" / "val.txt").write_text("t\n")
     source = open_scenes("voc", tmp_path)
-    assert [(Path(i).name, mask is not None) for i, mask in zip(source.train.ids, source.train.masks, strict=True)] == [
-        ("a", True),
-        ("b", True),
-    ]
+    assert [Path(name).name for name in source.train.ids] == ["a", "b"] and source.train.masks[1] is None
     (tmp_path / "labeled.txt").write_text("JPEGImages/b.jpg SegmentationClass/b.png\n")
     (tmp_path / "unlabeled.txt").write_text("JPEGImages/c.jpg SegmentationClass/c.png\n")
     split = split_scenes(source, 1, lists_dir=tmp_path)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from medssl.errors import ConfigError
-from natural_image_ext.data import open_scenes, read_mask
+from natural_image_ext.data import open_scenes, read_mask, read_picture
 from natural_image_ext.inference import SampledSceneInferer, SceneEvaluation, ScenePredictor, scene_inferer
 from natural_image_ext.inference.scene_evaluation import confusion_matrix, iou_of_classes
 from natural_image_ext.networks import NPSegHead, SegmentationNetwork
@@ -45,8 +45,6 @@ def test_metrics_equal_plain_counting(scene_dir, tmp_path):
     metrics = SceneEvaluation(predictor, scenes, tmp_path, pavpu_window=16).run()
     inside, either = np.zeros(3), np.zeros(3)
     for place in range(4):
-        from natural_image_ext.data import read_picture
-
         found = predictor(read_picture(scenes.images[place]), scenes.ids[place]).classes
         label = read_mask(scenes.masks[place], 3)
         for row in range(40):
@@ -90,6 +88,23 @@ def test_encoder_runs_once_whatever_is_sampled(head, decoder_passes):
     assert probs.shape == (2, 3, 8, 10) and torch.allclose(probs.sum(1), torch.ones(2, 8, 10), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        nn.Sequential(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)),
+        NPSegHead(3, 3, hidden=4, width=8, bank_size=4),
+        nn.Conv2d(3, 3, 1),
+    ],
+)
+def test_no_samples_are_one_pass_without_chance(head):
+    network = SegmentationNetwork(Counted(), Counted(), head, 3).eval()
+    images = torch.randn(2, 3, 8, 10)
+    first, second = (SampledSceneInferer(0)(images, network) for _ in range(2))
+    assert torch.equal(first, second) and network.decoder.calls == 2
+    if not isinstance(head, NPSegHead):
+        assert torch.allclose(first, network(images).softmax(1), atol=1e-6)
+
+
 def test_mean_of_dropout_passes_is_the_mean_of_their_probabilities():
     torch.manual_seed(0)
     network = SegmentationNetwork(nn.Identity(), nn.Identity(), nn.Sequential(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)), 3)
@@ -109,12 +124,60 @@ def test_sliding_windows_agree_with_the_whole_where_the_network_sees_single_pixe
     assert torch.allclose(whole, sliding, atol=1e-5)
 
 
+class PlusItsMean(nn.Module):
+    """Images plus the mean of what is seen at once; notes what the first pixel of each says."""
+
+    def __init__(self):
+        super().__init__()
+        self.starts = []
+
+    def forward(self, images):
+        self.starts += [tuple(image[:2, 0, 0].int().tolist()) for image in images]
+        return images + images.mean((2, 3), keepdim=True)
+
+
+def test_windows_move_by_two_thirds_and_are_averaged():
+    torch.manual_seed(0)
+    network = SegmentationNetwork(PlusItsMean(), nn.Identity(), nn.Conv2d(3, 3, 1), 3).eval()
+    rows, columns = torch.meshgrid(torch.arange(60.0), torch.arange(84.0), indexing="ij")
+    images = torch.stack([rows, columns, torch.randn(60, 84)])[None]
+    sliding = scene_inferer(1, "sliding", crop=24)(images, network)
+    starts = [(row, column) for row in (0, 16, 32, 36) for column in (0, 16, 32, 48, 60)]
+    assert sorted(network.encoder.starts) == starts
+    total, seen = torch.zeros(1, 3, 60, 84), torch.zeros(60, 84)
+    with torch.no_grad():
+        for row, column in starts:
+            window = (..., slice(row, row + 24), slice(column, column + 24))
+            total[window] += network(images[window]).softmax(1)
+            seen[window] += 1
+    assert torch.allclose(sliding, total / seen, atol=1e-5)
+    assert not torch.allclose(sliding, scene_inferer(1, "whole")(images, network), atol=0.01)
+
+
+def test_only_the_centre_is_predicted_and_compared(scene_dir, tmp_path):
+    scenes = open_scenes("folder", scene_dir).train.take([0, 9])
+    predictor = ScenePredictor(by_colour(), CLASSES)
+    metrics = SceneEvaluation(predictor, scenes, tmp_path, crop_to=32).run()
+    right = counted = 0
+    for place in range(2):
+        whole = predictor(read_picture(scenes.images[place]), scenes.ids[place])
+        stored = np.load(tmp_path / "predictions" / f"{scenes.ids[place].replace('/', '__')}.npz")
+        assert np.array_equal(stored["classes"], whole.classes[4:36, 8:40])
+        assert np.allclose(stored["entropy"], whole.entropy[4:36, 8:40], atol=2e-3)
+        label = read_mask(scenes.masks[place], 3)[4:36, 8:40]
+        right, counted = right + (stored["classes"] == label).sum(), counted + (label != 255).sum()
+    assert metrics["accuracy"] == pytest.approx(right / counted)
+
+
 def test_centre_crop_and_size_are_kept_in_the_settings(scene_dir, tmp_path):
     scenes = open_scenes("folder", scene_dir).train.take([0])
     SceneEvaluation(ScenePredictor(by_colour(), CLASSES, size=24), scenes, tmp_path, crop_to=32).run()
     settings = json.loads((tmp_path / "settings.json").read_text())
     assert (settings["size"], settings["crop_to"], settings["samples"]) == (24, 32, 5)
-    assert np.load(tmp_path / "predictions" / "images__a_0.npz")["classes"].shape == (32, 32)
+    stored = tmp_path / "predictions" / "images__a_0.npz"
+    assert np.load(stored)["classes"].shape == (32, 32)
+    SceneEvaluation(ScenePredictor(by_colour(), CLASSES), scenes, tmp_path, crop_to=999).run()
+    assert np.load(stored)["classes"].shape == (40, 48)
 
 
 def test_split_without_test_images_says_so(tmp_path, capsys):

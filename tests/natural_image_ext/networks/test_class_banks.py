@@ -107,3 +107,20 @@ def test_banks_of_two_processes_hold_the_same(run_in_group, tmp_path):
     first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1))
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert first["counts"].tolist() == [1 + 3, 1 + 3, 1 + 1]
+
+
+def _write_where_nobody_has_a_pixel(rank, folder):
+    torch.manual_seed(rank)
+    banks = ClassBanks(3, 10, 2)
+    nothing = torch.full((1, 2, 2), 255)
+    banks.write(torch.randn(1, 2, 2, 2), nothing)
+    assert banks.counts.tolist() == [1, 1, 1]
+    banks.write(torch.randn(1, 2, 2, 2), torch.zeros_like(nothing) if rank else nothing)
+    torch.save(banks.state_dict(), folder / f"{rank}.pt")
+
+
+def test_processes_that_all_have_no_label_write_nothing_and_go_on(run_in_group, tmp_path):
+    assert run_in_group(_write_where_nobody_has_a_pixel, tmp_path) == [0, 0]
+    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert first["counts"].tolist() == [1 + 4, 1, 1]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torchvision.models import resnet18
 
 from medssl.engine import save_tensors
 from medssl.errors import CheckpointError, ConfigError
@@ -65,6 +66,17 @@ def test_encoder_weights_come_from_a_file(tmp_path):
     assert third.arguments["encoder_weights"] is None, "an exported network needs no file beside its own"
     with pytest.raises(CheckpointError, match=r"resnet18\.pt: lacks \d+ of the encoder's weights"):
         build_segmentation("resnet34", 4, "plain", channels=8, encoder_weights=str(tmp_path / "resnet18.pt"))
+
+
+def test_encoder_weights_of_old_files_without_counts_of_batches_are_taken(tmp_path):
+    weights = {name: value for name, value in resnet18().state_dict().items() if "num_batches_tracked" not in name}
+    save_tensors(weights, tmp_path / "old.pth")
+    encoder = build_segmentation("resnet18", 4, "plain", channels=8, encoder_weights=str(tmp_path / "old.pth")).encoder
+    assert all(torch.equal(encoder.state_dict()[name], weights[name]) for name in weights if not name.startswith("fc."))
+    del weights["layer1.0.bn1.running_mean"]
+    save_tensors(weights, tmp_path / "broken.pth")
+    with pytest.raises(CheckpointError, match=r"lacks 1 of the .* first 'layer1\.0\.bn1\.running_mean'"):
+        load_encoder(encoder, tmp_path / "broken.pth")
 
 
 def test_unknown_head_is_named():

@@ -1,5 +1,7 @@
 """Mean Teacher, PS-MT, U2PL, AugSeg and CPS on a small network: losses by their formulas, and that all learn."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -149,9 +151,10 @@ def test_ps_mt_updates_its_teachers_in_turn(batch):
     seen = []
     for _ in range(6):
         method.network.head.bias.data += 1.0
-        before = [teacher.head.bias.clone() for teacher in method.teachers]
+        teachers = (method.averaged, method.assistant.module)
+        before = [teacher.head.bias.clone() for teacher in teachers]
         method.after_step()
-        seen.append([not torch.equal(b, t.head.bias) for b, t in zip(before, method.teachers, strict=True)])
+        seen.append([not torch.equal(b, t.head.bias) for b, t in zip(before, teachers, strict=True)])
     assert seen == [[True, False]] * 2 + [[False, True]] * 2 + [[True, False]] * 2
 
 
@@ -179,6 +182,22 @@ def test_ps_mt_moves_features_where_teachers_change_most(batch, head):
         random * moved.flatten(1).norm(dim=1)[:, None, None, None] / random.flatten(1).norm(dim=1)[:, None, None, None]
     )
     assert change(moved) > 2 * change(random)
+
+
+@pytest.mark.parametrize("head", ["plain", "np"])
+def test_ps_mt_moves_features_in_the_same_direction_under_autocast(batch, head):
+    method = PSMT(network(head))
+    features = method.network.features(batch["strong"]).detach()
+    if head == "np":
+        method.network.head.condition(features, torch.randint(0, CLASSES, (4, 6, 6)), features, torch.zeros(4, 6, 6))
+        method.after_step()
+    torch.manual_seed(0)
+    exact = method.perturbation(features)
+    torch.manual_seed(0)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = method.perturbation(features.bfloat16())
+    assert found.dtype == torch.bfloat16
+    assert float(F.cosine_similarity(exact.flatten(1), found.float().flatten(1)).min()) > 0.9
 
 
 def test_ps_mt_weights_pixels_by_their_confidence():
@@ -227,6 +246,18 @@ def test_u2pl_remembers_negatives_of_each_class_and_contrasts_against_them():
     assert method.memory.counts.tolist() == [17, 17, 17, 1] and float(found) > 0
     found.backward()
     assert all(p.grad.abs().sum() > 0 for p in method.projection.parameters() if p.ndim > 1)
+
+
+def _contrast_classes_without_negatives(rank, batch):
+    method = built("u2pl")
+    method.network.head.bias.data[3] -= 100.0  # ranks last everywhere, and at the end no pixel is unreliable:
+    method.step.fill_(method.total_steps)  # no process has a negative of that class
+    loss = method({**batch, "label": torch.full_like(batch["label"], rank)})["loss"]
+    assert loss.isfinite() and int(method.memory.counts[3]) == 1 < int(method.memory.counts[2])
+
+
+def test_u2pl_goes_on_where_no_process_has_negatives_of_a_class(run_in_group, batch):
+    assert run_in_group(_contrast_classes_without_negatives, batch) == [0, 0]
 
 
 def test_cps_networks_learn_from_each_other(batch):
@@ -312,6 +343,16 @@ def test_boxes_have_their_share_of_the_area():
         assert mask.sum() == len(rows) * len(columns), "one box without holes"
 
 
+def test_three_boxes_share_the_area():
+    torch.manual_seed(0)
+    masks = random_boxes(300, (60, 80), 0.25, 0.5, torch.device("cpu"), boxes=3)
+    shares = masks.float().mean((1, 2))
+    assert float(shares.max()) < 0.55 and 0.2 < float(shares.mean()) < 0.375, "they overlap now and then"
+    whole = masks.any(2).sum(1) * masks.any(1).sum(1)
+    assert float((masks.sum((1, 2)) < whole).float().mean()) > 0.9, "more than one box"
+    assert CPS(network(), network).mixer.boxes == 3
+
+
 def test_cutmix_moves_images_and_labels_together(batch):
     torch.manual_seed(0)
     number = torch.arange(4.0)[:, None, None]
@@ -349,6 +390,16 @@ def test_recipes_are_those_of_the_thesis():
     assert voc.title == "U2PL w/ NP-SemiSeg" and city.title == "U2PL w/ MC dropout"
     assert seg_recipe("mean_teacher", "camvid", "plain").title == "MT"
     assert seg_recipe("augseg", "cityscapes").epochs == 240
+    assert (voc.evaluation, voc.crop_to) == ("whole", 480) and (city.evaluation, city.crop_to) == ("sliding", None)
+    own = seg_recipe("u2pl", "camvid")
+    assert (own.evaluation, own.crop_to, own.crop) == ("whole", None, 480)
+    assert (voc.warm_up_epochs, seg_recipe("mean_teacher", "voc").warm_up_epochs) == (1, 0)
+    for name, weights in {"ps_mt": (0.6, 1.5, 3.0), "cps": (1.0, 1.0, 6.0), "mean_teacher": (100, 100, 100)}.items():
+        sets = ("voc", "voc_blender", "cityscapes")
+        assert tuple(seg_recipe(name, data_set).unlabelled_weight for data_set in sets) == weights
+    for name in FRAMEWORKS:
+        classic, blender = seg_recipe(name, "voc"), seg_recipe(name, "voc_blender")
+        assert replace(classic, unlabelled_weight=blender.unlabelled_weight) == blender
     with pytest.raises(ConfigError, match="'fixmatch' is unknown"):
         seg_recipe("fixmatch", "voc")
     with pytest.raises(ConfigError, match="head 'linear' is unknown"):
