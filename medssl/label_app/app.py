@@ -1,21 +1,26 @@
 """The app that MONAI Label loads: medssl's model, queue and training behind MONAI Label's endpoints."""
 
+import contextlib
 import logging
 import threading
 from pathlib import Path
 from typing import Any
 
+import psutil
 from dicomweb_client.session_utils import create_session_from_user_pass
 from monailabel.config import settings
 from monailabel.datastore.dicom import DICOMwebClientX
 from monailabel.interfaces.app import MONAILabelApp
 from monailabel.interfaces.exception import MONAILabelError, MONAILabelException
+from monailabel.utils.async_tasks.task import AsyncTask
+from monailabel.utils.async_tasks.utils import background_executors
 
 from medssl.errors import ConfigError, DataError
 from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
-from medssl.label_app.names import checked_name
+from medssl.label_app.names import checked_name, is_name
+from medssl.label_app.proposals import Proposals
 from medssl.label_app.queue import BackgroundScoring, WaitingViewers
 from medssl.label_app.recipe import find_recipe
 from medssl.label_app.series_folder import FolderOfSeries
@@ -40,7 +45,7 @@ class ReviewApp(MONAILabelApp):
     """Serves one model of 3-D scans twice, as structures and as bands of uncertainty; see `medssl.label_app`.
 
     conf: `bundle`; `series` if the studies are a folder of DICOM series, which the workspace has a map of; `samples`,
-    `strategy`, `seed` where they differ from the defaults.
+    `strategy`, `seed` where they differ from the defaults; `proposals` if segmentations go into the archive.
     """
 
     def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:
@@ -50,6 +55,7 @@ class ReviewApp(MONAILabelApp):
         self.structures = self.model.structures
         self.viewers, self._seed = WaitingViewers(), int(conf.get("seed", 0))
         self._scoring: BackgroundScoring | None = None
+        self._proposals: Proposals | None = None
         super().__init__(
             app_dir,
             studies,
@@ -70,6 +76,8 @@ class ReviewApp(MONAILabelApp):
         else:
             store = StudyDatastore(self.studies, structures, read_only)
         self.results = Studies(store, self.model)
+        if self.conf.get("proposals") and isinstance(store, ArchiveDatastore):
+            self._proposals = Proposals(self.results, store)
         return store
 
     def init_infers(self) -> dict[str, StudyInference]:
@@ -104,11 +112,16 @@ class ReviewApp(MONAILabelApp):
         return BatchPrediction()
 
     def infer(self, request: dict[str, Any], datastore: Any = None) -> dict[str, Any]:
-        """The label map as a temporary file, and its JSON; stored under `label_tag` as well with `save_label`."""
+        """The label map as a temporary file, and its JSON; stored under `label_tag` as well with `save_label`.
+
+        The structures of a study of an archive are proposed there, too, if the server was started for that.
+        """
         task = self._infers.get(request.get("model"))
         if task is None:
             raise MONAILabelException(MONAILabelError.INVALID_INPUT, "There is no model of this name")
         file, record = task(request)
+        if self._proposals is not None and request["model"] == self.model.name and is_name(str(request["image"])):
+            self._proposals.store(str(request["image"]))
         if request.get("save_label"):
             tag = checked_name(str(request.get("label_tag") or "original"), "tag of the label")
             if tag != "original":  # which every prediction of a study is stored under in any case
@@ -135,9 +148,19 @@ class ReviewApp(MONAILabelApp):
         self._scoring.start()
 
     def on_shutdown(self) -> None:
-        """Let the study that is being scored be finished, if it does not take long."""
+        """End what was started for a request; let the study that is being scored be finished, if that is soon."""
+        stop_tasks()
         if self._scoring is not None:
             self._scoring.stop()
+
+
+def stop_tasks() -> None:
+    """End training, scoring and batch inference, which run in processes of their own, and forget queued ones."""
+    for method in ("train", "scoring", "batch_infer"):
+        if method in background_executors:
+            background_executors[method].shutdown(wait=False, cancel_futures=True)
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            AsyncTask.stop(method)
 
 
 _server = threading.Event()

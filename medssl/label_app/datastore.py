@@ -25,6 +25,7 @@ from medssl.label_app.submitted import read_submitted
 from medssl.label_app.workspace import EXTENSIONS
 
 FINAL = "final"
+FACTS = "medssl"  # among the facts of a study: what the model says of it; FACTS:<more> are our own, too
 logger = logging.getLogger(__name__)
 
 
@@ -62,12 +63,16 @@ class StudyDatastore(LocalDatastore):
             yield self._datastore.objects
             self._update_datastore_file()
 
+    def version(self, image_id: str) -> str:
+        """Changes when more of a study arrives, as far as that is known without reading it; "" where studies do not."""
+        return ""
+
     def add_image(self, image_id: str, image_filename: str, image_info: Mapping[str, Any] | None) -> str:
         """Copy a scan into the folder; DataError for a name that is none and for one that is taken."""
         stem, extension = self._to_id(Path(image_filename).name)
         image_id = checked_name(image_id or stem, "name of the scan")
         self._require_extension(extension)
-        target = self._image_folder / f"{image_id}{extension}"
+        target, image_info = self._image_folder / f"{image_id}{extension}", _checked_facts(image_info or {})
         with self.changing() as entries:
             if image_id in entries:
                 raise DataError(f"{image_id}: there is a scan of this name already. Give it another one.")
@@ -116,18 +121,20 @@ class StudyDatastore(LocalDatastore):
 
     def update_image_info(self, image_id: str, info: Mapping[str, Any]) -> None:
         """Add facts to what is known of a study."""
+        facts = _checked_facts(info)
         with self.changing() as entries:
             if image_id not in entries:
                 raise ImageNotFoundException(f"{image_id}: no such study")
-            entries[image_id].image.info.update(info)
+            entries[image_id].image.info.update(facts)
 
     def update_label_info(self, label_id: str, label_tag: str, info: Mapping[str, Any]) -> None:
         """Add facts to what is known of a label."""
+        facts = _checked_facts(info)
         with self.changing() as entries:
             label = entries[label_id].labels.get(label_tag) if label_id in entries else None
             if label is None:
                 raise LabelNotFoundException(f"{label_id}: no label {label_tag}")
-            label.info.update(info)
+            label.info.update(facts)
 
     def reviewed(self) -> dict[str, Path]:
         """Study -> file of its reviewed label."""
@@ -199,6 +206,13 @@ class StudyDatastore(LocalDatastore):
 def entry_of(info: Mapping[str, Any] | None, name: str, extension: str) -> DataModel:
     """What MONAI Label notes of a file: its name, when it came, and `info`."""
     return DataModel(info={**(info or {}), "ts": int(time.time()), "name": name}, ext=extension)
+
+
+def _checked_facts(info: Any) -> Mapping[str, Any]:
+    """Facts that somebody sends; DataError for those that MONAI Label would stumble over at the next sample."""
+    if not isinstance(info, Mapping) or not isinstance(info.get("strategy", {}), Mapping):
+        raise DataError("info: expected a JSON object, whose `strategy`, if any, is one, too.")
+    return info
 
 
 def _listed(label_info: Any) -> list[Mapping[str, Any]]:

@@ -2,7 +2,9 @@
 
 import json
 import logging
+import re
 from collections.abc import Iterator
+from email.message import Message
 from pathlib import PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,15 +16,20 @@ from monailabel.interfaces.exception import ImageNotFoundException, LabelNotFoun
 from starlette.datastructures import UploadFile
 
 from medssl.errors import MedsslError
+from medssl.label_app.datastore import FACTS
 from medssl.label_app.names import is_name, is_plain_path
 
 _NAMES = {"image", "images", "label", "label_tag", "id", "tag", "model", "strategy", "method", "session_id", "session"}
+# MONAI Label lets the processes it starts import what lies in the one; the others are what medssl knows of a study
+_REFUSED = re.compile(rf"bundle_path|{FACTS}(:.*)?")
+_GPUS = re.compile(r"all|\d+(,\d+)*")  # becomes CUDA_VISIBLE_DEVICES of these processes
 logger = logging.getLogger(__name__)
 
 
 async def check_request(request: Request) -> None:
     """Refuse, with 400, names that could leave a folder: in the path, the query, forms, JSON and names of files.
 
+    Refused, too, is what would reach the environment of the processes that MONAI Label starts, or medssl's own facts.
     Of the path that 3D Slicer sends as the name of a file the last part is kept, the rest forgotten. Requests that a
     page of another site makes a browser send are refused with 403.
     """
@@ -33,12 +40,17 @@ async def check_request(request: Request) -> None:
         _require(name not in _NAMES or not value or is_name(value), name)
         if name == "uncompress" and value.lower() not in ("", "0", "false", "no", "off", "f", "n"):
             raise HTTPException(400, "uncompress: archives may hold paths that leave the folder; send files")
-    kind = request.headers.get("content-type", "")
-    if kind.startswith(("multipart/form-data", "application/x-www-form-urlencoded")):
-        for name, field in (await request.form()).multi_items():
-            _check_field(name, field)
-    elif kind.startswith("application/json") and (body := await request.body()):
-        _check_json(body.decode(errors="replace"))
+    for name, field in (await request.form()).multi_items():  # none unless the request is a form
+        _check_field(name, field)
+    if _is_json(request.headers.get("content-type", "")) and (body := await request.body()):
+        _check_json(body)
+
+
+def _is_json(content_type: str) -> bool:
+    """Whether FastAPI may read the body as JSON: it looks at types in any case, and takes some that end in +json."""
+    message = Message()
+    message["content-type"] = content_type or "application/json"
+    return re.fullmatch(r"application/(.*\+)?json", message.get_content_type()) is not None
 
 
 def _check_field(name: str, field: UploadFile | str) -> None:
@@ -51,13 +63,18 @@ def _check_field(name: str, field: UploadFile | str) -> None:
         _require(name not in _NAMES or not field or is_name(field), name)
 
 
-def _check_json(text: str) -> None:
+def _check_json(text: str | bytes) -> None:
     try:
         content = json.loads(text or "{}")
     except (ValueError, RecursionError):
         raise HTTPException(400, "expected JSON") from None
     for name, value in _named_values(content):
         _require(not isinstance(value, str) or not value or is_name(value), name)
+    for part in _top_and_one_below(content):
+        if refused := next(filter(_REFUSED.fullmatch, part), None):
+            raise HTTPException(400, f"{refused}: is the server's own, not taken from requests. Leave it out.")
+        if (gpus := part.get("gpus")) and not (isinstance(gpus, str) and _GPUS.fullmatch(gpus)):
+            raise HTTPException(400, "gpus: expected 'all' or numbers such as '0,1'")
 
 
 def _named_values(content: Any) -> Iterator[tuple[str, Any]]:
@@ -65,6 +82,12 @@ def _named_values(content: Any) -> Iterator[tuple[str, Any]]:
     for key, value in content.items() if isinstance(content, dict) else ():
         if key in _NAMES:
             yield from ((key, part) for part in (value if isinstance(value, list) else [value]))
+
+
+def _top_and_one_below(content: Any) -> Iterator[dict[str, Any]]:
+    """The object that JSON is, and those that its keys hold: /train/ takes a request for each model."""
+    if isinstance(content, dict):
+        yield from (content, *(value for value in content.values() if isinstance(value, dict)))
 
 
 def _require(is_fine: bool, name: str) -> None:

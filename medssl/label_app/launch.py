@@ -9,6 +9,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class LabelServer:
     bundle: a trained bundle or the folder of a run; by default the run that was finished last below `runs`. samples:
     Monte Carlo samples, as trained by default. strategy: the one that viewers propose first. modality: of the series
     that are served, by default what the model was trained on. workspace: where models, logs and, of DICOM series, scans
-    and labels are kept.
+    and labels are kept. proposals: store what is segmented for a viewer in the archive, for OHIF to correct.
     """
 
     studies: str
@@ -47,6 +48,7 @@ class LabelServer:
     modality: str | None = None
     workspace: Path | None = None
     seed: int = 0
+    proposals: bool = False
 
     def serve(self) -> None:
         """Serve until the process is told to end. Raises ConfigError, DataError and CheckpointError before."""
@@ -54,7 +56,8 @@ class LabelServer:
         workspace = Workspace(Path(environment["MONAI_LABEL_APP_DIR"]))
         with FolderLock(workspace.root):
             workspace.prepare()
-            logging.getLogger("pydicom").setLevel(logging.ERROR)  # its warnings name files, and so perhaps persons
+            logging.getLogger("pydicom").setLevel(logging.ERROR)  # its warnings quote files, and so perhaps persons
+            warnings.filterwarnings("ignore", module="pydicom")
             self._map_series(workspace, json.loads(environment["MONAI_LABEL_APP_CONF"]))
             os.environ.update(environment)
             tempfile.tempdir = str(workspace.temporary)  # what is sent here is nobody else's to read
@@ -87,6 +90,10 @@ class LabelServer:
             conf["samples"] = str(self.samples)
         if not is_address(studies) and not holds_scans(Path(studies)):
             conf["series"] = self.modality or _modality_of(bundle) or ANY
+        if self.proposals:
+            if not is_address(studies):
+                raise ConfigError(f"--proposals: {studies} is a folder. Leave it out, or give a DICOMweb address.")
+            conf["proposals"] = "true"
         programs = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
         modules = [str(Path(shim.__file__).parent), os.environ.get("PYTHONPATH", "")]
         environment = {
@@ -199,7 +206,7 @@ def _alias_pydicom_module() -> None:
 
 
 def _logging(file: Path) -> dict[str, Any]:
-    """Our own lines and MONAI Label's warnings, on the terminal and in `file`; its other lines quote what is sent."""
+    """Our own lines, and errors of MONAI Label, on the terminal and in `file`; its other lines name studies."""
     handlers = {
         "terminal": {"class": "logging.StreamHandler", "formatter": "line"},
         "file": {
@@ -212,12 +219,17 @@ def _logging(file: Path) -> dict[str, Any]:
     }
     # the lines of tasks name cases; GET /train/ and outcome.json have them
     tasks = [f"task_{name}" for name in ("train", "scoring", "batch_infer")]
-    quiet = ["monailabel", "dicomweb_client", "highdicom", "timeloop", "schedule", "urllib3", *tasks]
+    silent, quiet = (
+        ["monailabel", "pydicom", "dicomweb_client"],
+        ["highdicom", "timeloop", "schedule", "urllib3", *tasks],
+    )
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
         "handlers": handlers,
         "root": {"level": "INFO", "handlers": list(handlers)},
-        "loggers": {name: {"level": "WARNING"} for name in quiet} | {"pydicom": {"level": "ERROR"}},
+        "loggers": {
+            name: {"level": level} for level, names in (("ERROR", silent), ("WARNING", quiet)) for name in names
+        },
     }

@@ -1,5 +1,7 @@
 """Studies that are DICOM series: each is made a scan when it is first asked for, its files kept at hand to refer to."""
 
+import contextlib
+import logging
 import secrets
 import shutil
 import threading
@@ -12,10 +14,14 @@ import numpy as np
 from monailabel.datastore.local import ImageLabelModel
 from monailabel.datastore.utils.convert import binary_to_image
 
-from medssl.data.volumes import read_volume, write_nifti
+from medssl.data.geometry import grid_mismatches
+from medssl.data.volumes import read_header, read_volume, write_nifti
 from medssl.errors import DataError
 from medssl.label_app.datastore import FINAL, StudyDatastore, entry_of
 from medssl.label_app.names import checked_name
+
+OUTGROWN = "outgrown"
+logger = logging.getLogger(__name__)
 
 
 class SeriesDatastore(StudyDatastore):
@@ -37,7 +43,7 @@ class SeriesDatastore(StudyDatastore):
         """Put the files of a series into a new folder; ImageNotFoundException for one there is not."""
 
     @abstractmethod
-    def _facts(self, image_id: str) -> dict[str, str]:
+    def _facts(self, image_id: str) -> dict[str, Any]:
         """What is noted of a series when it becomes a scan; nothing of the patient."""
 
     def _is_current(self, image_id: str) -> bool:
@@ -53,7 +59,7 @@ class SeriesDatastore(StudyDatastore):
         """Store the reviewed label as DICOM SEG."""
 
     def get_image_uri(self, image_id: str) -> str:
-        """The series as .nii.gz, converted if it is not there yet.
+        """The series as .nii.gz, converted if it is not there yet, or has changed since.
 
         Raises DataError for a series that cannot become a volume, ImageNotFoundException for one there is not.
         """
@@ -64,6 +70,8 @@ class SeriesDatastore(StudyDatastore):
                 volume = read_volume(series)
                 array = _compact(volume.array)
                 write_nifti(scan, array, volume.affine, array.dtype)
+            if not is_current:
+                self._set_aside_outgrown_label(image_id)
             if not is_current or image_id not in self._datastore.objects:
                 facts = self._facts(image_id)
                 with self.changing() as entries:
@@ -71,16 +79,29 @@ class SeriesDatastore(StudyDatastore):
                     entries.setdefault(image_id, new).image.info.update(facts)
         return str(scan)
 
+    def _set_aside_outgrown_label(self, image_id: str) -> None:
+        """Give a reviewed label that lies on another grid than the scan the tag `outgrown`: it needs a new review."""
+        if not self._has_label(image_id):
+            return
+        scan, file = read_header(self._image_folder / f"{image_id}.nii.gz"), self._file_of_label(image_id)
+        if not list(grid_mismatches(scan, read_header(file))):
+            return
+        target = Path(self._datastore.label_path(OUTGROWN)) / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(target)
+        with self.changing() as entries:
+            entries[image_id].labels[OUTGROWN] = entries[image_id].labels.pop(FINAL)
+        logger.warning("A series has changed: its label does not fit any more and is kept as '%s'", OUTGROWN)
+
     def series_folder(self, image_id: str) -> Path:
         """The folder with the files of a series, brought here if they are not yet."""
         target = self._image_folder / checked_name(image_id, "study")
         with self._conversions:
-            if target.is_dir() and not self._fits(image_id, target):
-                shutil.rmtree(target)
-            if not target.is_dir():
+            if not target.is_dir() or not self._fits(image_id, target):
                 partial = target.with_name(f".{secrets.token_hex(8)}.part")
                 try:
                     self._bring(image_id, partial)
+                    shutil.rmtree(target, ignore_errors=True)
                     partial.rename(target)
                 finally:
                     shutil.rmtree(partial, ignore_errors=True)
@@ -98,6 +119,13 @@ class SeriesDatastore(StudyDatastore):
         if str(getattr(label_tag, "value", label_tag)) == FINAL:
             self._keep_segmentation(image_id)
         return image_id
+
+    def reviewed(self) -> dict[str, Path]:
+        """Study -> file of its reviewed label, without those that a series that has changed since has outgrown."""
+        for name in super().reviewed():
+            with contextlib.suppress(DataError):
+                self.get_image_uri(name)
+        return super().reviewed()
 
     def datalist(self, full_path: bool = True) -> list[dict[str, Any]]:
         return [{"image": self.get_image_uri(name), "label": str(file)} for name, file in self.reviewed().items()]

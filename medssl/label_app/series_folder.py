@@ -5,19 +5,19 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from monailabel.interfaces.exception import ImageNotFoundException
 
 from medssl.data.dicom_seg import write_segmentation
-from medssl.data.geometry import grid_mismatches
-from medssl.data.volumes import read_header, read_volume
+from medssl.data.volumes import read_volume
 from medssl.errors import DataError
 from medssl.files import write_text_atomically
-from medssl.label_app.datastore import FINAL
+from medssl.label_app.datastore import FACTS, FINAL
 from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.series_map import read_map
 
-STAMP, SEGMENTATION, OUTGROWN = "series_stamp", "dicom_seg", "outgrown"
+STAMP, SEGMENTATION = f"{FACTS}:series_stamp", "dicom_seg"
 logger = logging.getLogger(__name__)
 
 
@@ -48,30 +48,26 @@ class FolderOfSeries(SeriesDatastore):
         return [name for name in self.list_images() if not self._has_label(name)]
 
     def get_image_uri(self, image_id: str) -> str:
-        """As of SeriesDatastore; a series whose files have changed is converted anew."""
+        """As of SeriesDatastore; a series that cannot become a volume is not tried again."""
         if image_id not in self._series:
             raise ImageNotFoundException(f"{image_id}: no such series")
         if image_id in self._problems:
             raise DataError(self._problems[image_id])
         with self._conversions:
-            was_current = self._is_current(image_id)
             try:
-                scan = super().get_image_uri(image_id)
+                return super().get_image_uri(image_id)
             except DataError as error:
                 self._problems[image_id] = self._without_folder(image_id, error)
                 self._note_problems()
                 logger.warning("%s cannot be served; problems.json in the workspace has the reason", image_id)
                 raise DataError(self._problems[image_id]) from error
-            if not was_current:
-                self._set_aside_outgrown_label(image_id)
-            return scan
 
     def _bring(self, image_id: str, folder: Path) -> None:
         folder.mkdir()
         for place, file in enumerate(self._series[image_id].files):
             os.symlink(file, folder / f"{place:05d}.dcm")  # noqa: PTH211
 
-    def _facts(self, image_id: str) -> dict[str, str]:
+    def _facts(self, image_id: str) -> dict[str, Any]:
         return {STAMP: self._stamp(image_id)}
 
     def _is_current(self, image_id: str) -> bool:
@@ -83,19 +79,6 @@ class FolderOfSeries(SeriesDatastore):
 
     def _stamp(self, image_id: str) -> str:
         return self._series[image_id].stamp
-
-    def _set_aside_outgrown_label(self, image_id: str) -> None:
-        """Give a reviewed label that lies on another grid than the scan the tag `outgrown`: it needs a new review."""
-        scan = read_header(self._image_folder / f"{image_id}.nii.gz")
-        if not self._has_label(image_id) or not list(grid_mismatches(scan, read_header(self._file_of_label(image_id)))):
-            return
-        file = self._file_of_label(image_id)
-        target = Path(self._datastore.label_path(OUTGROWN)) / file.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file.rename(target)
-        with self.changing() as entries:
-            entries[image_id].labels[OUTGROWN] = entries[image_id].labels.pop(FINAL)
-        logger.warning("%s has changed: its label does not fit any more and is kept as '%s'", image_id, OUTGROWN)
 
     def _keep_segmentation(self, image_id: str) -> None:
         """Write dicom_seg/<id>.dcm; of a series that no file can refer to the label's facts say why there is none."""

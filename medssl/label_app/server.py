@@ -36,7 +36,8 @@ from medssl.label_app.app import this_is_the_server
 from medssl.label_app.edge import EXPLAINED, check_request, explain
 from medssl.label_app.result_files import segmentation_file
 from medssl.label_app.series import SeriesDatastore
-from medssl.label_app.viewer import ViewerMiddleware, archive_search
+from medssl.label_app.viewer import ViewerMiddleware, archive_access
+from medssl.label_app.viewer_export import export_routes
 from medssl.label_app.workspace import is_address
 
 _ROUTERS = (info, batch_infer, train, activelearning, scoring, datastore, logs, ohif, session)
@@ -70,6 +71,9 @@ def build(hosts: list[str]) -> FastAPI:
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     for kind in EXPLAINED:
         app.add_exception_handler(kind, explain)
+    static = Path(monailabel.endpoints.__file__).parent / "static"
+    if is_address(settings.MONAI_LABEL_STUDIES):
+        app.include_router(export_routes(static / "ohif"))  # before OHIF's own
     for part in _ROUTERS:
         app.include_router(part.router)
     # not its own route, which would keep all other requests waiting for the prediction
@@ -78,9 +82,8 @@ def build(hosts: list[str]) -> FastAPI:
     if settings.MONAI_LABEL_AUTH_ENABLE:
         app.include_router(login.router)
     if is_address(settings.MONAI_LABEL_STUDIES):
-        app.include_router(archive_search)
+        app.include_router(archive_access)
         app.include_router(proxy.router)
-    static = Path(monailabel.endpoints.__file__).parent / "static"
     app.mount("/static", StaticFiles(directory=static), name="static")
     app.add_api_route("/", _front_page, include_in_schema=False)
     return app

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import requests
 from filelock import FileLock
 from monailabel.interfaces.exception import ImageNotFoundException
 
@@ -16,11 +15,11 @@ from medssl.data.volumes import content_digest
 from medssl.errors import DataError, MedsslError, error_behind
 from medssl.inference.outputs import describe, map_paths, write_maps
 from medssl.inference.predictor import Prediction
-from medssl.label_app.datastore import StudyDatastore
+from medssl.label_app.datastore import FACTS, StudyDatastore
+from medssl.label_app.download import ARCHIVE_AWAY
 from medssl.label_app.model import LoadedModel, ServedModel
 
 SEGMENTATION, UNCERTAINTY = "original", "uncertainty"
-FACTS = "medssl"
 logger = logging.getLogger(__name__)
 
 
@@ -46,24 +45,26 @@ class Studies:
 
     def __post_init__(self) -> None:
         self._one_at_a_time = FileLock(self.model.workspace.root / "predicting.lock")
-        self._failures: dict[str, tuple[dict[str, Any], str]] = {}
+        self._failures: dict[str, tuple[dict[str, Any], str, str]] = {}
 
     def result(self, study: str) -> StudyResult:
         """The study's result, predicted if the present model has not done so; DataError for a scan that is none."""
         with self._one_at_a_time:
-            loaded = self.model.load()
+            loaded, version = self.model.load(), self.datastore.version(study)
             try:
                 scan = self.datastore.get_image_uri(study)
                 if not scan:
                     raise ImageNotFoundException(f"{study}: no such study")
-                made_by = {**loaded.settings, "scan": content_digest(scan)}
-                return self._known(study, made_by) or self._predict(study, scan, loaded, made_by)
-            except requests.RequestException:
-                raise  # of the archive, not of the study
+                made_by = {**loaded.settings, "scan": content_digest(scan), "version": version}
+                found = self._known(study, made_by) or self._predict(study, scan, loaded, made_by)
+            except ARCHIVE_AWAY:
+                raise  # which is not the study's fault
             except (MedsslError, RuntimeError, OSError, ValueError) as error:
                 reason = str(error_behind(error) or f"{type(error).__name__}: {error}")
-                self.note_failure(study, reason)
+                self.note_failure(study, reason, version)
                 raise DataError(reason) from error
+            self._failures.pop(study, None)
+            return found
 
     def result_of_file(self, scan: str, folder: Path) -> StudyResult:
         """The result for a scan that is no study of the datastore; its files are written into `folder`."""
@@ -72,24 +73,31 @@ class Studies:
             return _written(_prediction("upload", scan, loaded), loaded, folder)
 
     def record(self, study: str) -> dict[str, Any] | None:
-        """The study's record, None where the present model has made none."""
-        facts, settings = self.datastore.get_image_info(study).get(FACTS, {}), self.model.load().settings
-        made_by = facts.get("made_by", {})
-        return facts.get("record") if all(made_by.get(key) == value for key, value in settings.items()) else None
+        """The study's record, None where the present model has made none of the study as it is now."""
+        facts, made_for = self._facts(study), {**self.model.load().settings, "version": self.datastore.version(study)}
+        made_by = {"version": "", **facts.get("made_by", {})}
+        return facts.get("record") if all(made_by.get(key) == value for key, value in made_for.items()) else None
 
     def failure(self, study: str) -> str | None:
-        """Why the present model could not predict the study; None where it could, or has not tried."""
-        settings, reason = self._failures.get(study, ({}, None))
-        return reason if settings == self.model.load().settings else None
+        """Why the present model could not predict the study as it is now; None where it could, or has not tried."""
+        settings, version, reason = self._failures.get(study, ({}, "", None))
+        is_of_now = settings == self.model.load().settings and version == self.datastore.version(study)
+        return reason if is_of_now else None
 
-    def note_failure(self, study: str, reason: str) -> None:
-        """Remember that the present model has nothing to predict here."""
-        self._failures[study] = (self.model.load().settings, reason)
+    def note_failure(self, study: str, reason: str, version: str | None = None) -> None:
+        """Remember that the present model has nothing to predict here, until more of the study arrives."""
+        version = self.datastore.version(study) if version is None else version
+        self._failures[study] = (self.model.load().settings, version, reason)
+
+    def _facts(self, study: str) -> dict[str, Any]:
+        found = self.datastore.get_image_info(study).get(FACTS)
+        return found if isinstance(found, dict) else {}
 
     def _known(self, study: str, made_by: dict[str, Any]) -> StudyResult | None:
-        facts = self.datastore.get_image_info(study).get(FACTS, {})
+        facts = self._facts(study)
         segmentation, entropy = (Path(self.datastore.get_label_uri(study, tag)) for tag in (SEGMENTATION, UNCERTAINTY))
-        is_whole = facts.get("made_by") == made_by and segmentation.is_file() and entropy.is_file()
+        is_made = {"version": "", **facts.get("made_by", {})} == made_by
+        is_whole = is_made and segmentation.is_file() and entropy.is_file()
         return StudyResult(segmentation, entropy, facts["record"]) if is_whole else None
 
     def _predict(self, study: str, scan: str, loaded: LoadedModel, made_by: dict[str, Any]) -> StudyResult:

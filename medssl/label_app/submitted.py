@@ -10,6 +10,8 @@ from medssl.data.geometry import Header, Volume, grid_mismatches
 from medssl.data.volumes import read_volume
 from medssl.errors import DataError
 
+_VOXEL_TOLERANCE = 0.05
+
 
 def submitted_label(
     label: Volume, scan: Header, structures: Mapping[int, str], names: Mapping[int, str], case: str
@@ -30,6 +32,28 @@ def submitted_label(
     for value in values[values != 0]:
         classes[label.array == value] = _class_of(int(value), structures, names, case)
     return Volume(classes, scan.affine)
+
+
+def placed(label: Volume, scan: Header | Volume) -> Volume:
+    """The label on the scan's grid, if its voxels are the scan's, some of them left out; else the label as it is.
+
+    OHIF leaves out the slices before the first and after the last that it has drawn on. The axes run as the scan's.
+    """
+    to_scan = np.linalg.inv(scan.affine) @ label.affine
+    offset = np.rint(to_scan[:3, 3]).astype(int)
+    shift = np.eye(4)
+    shift[:3, 3] = offset
+    corners = np.array([[0, 0, 0, 1], [*label.shape, 1]]).T
+    labelled = np.argwhere(label.array)
+    target = labelled + offset
+    if (
+        np.abs((to_scan - shift) @ corners).max() > _VOXEL_TOLERANCE
+        or not ((target >= 0) & (target < scan.shape)).all()
+    ):
+        return label
+    array = np.zeros(scan.shape, dtype=label.array.dtype)
+    array[tuple(target.T)] = label.array[tuple(labelled.T)]
+    return Volume(array, scan.affine)
 
 
 def read_submitted(

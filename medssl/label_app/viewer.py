@@ -4,11 +4,12 @@ It asks for a random next sample whatever strategy is chosen, expects the server
 site, and MONAI Label forgets what it searches the archive for, so that it lists everybody's studies as one patient's.
 """
 
+import re
 from http.cookies import SimpleCookie
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import Response
 from monailabel.config import settings
 from monailabel.endpoints.proxy import proxy_dicom
@@ -19,7 +20,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 PAGES = "/ohif/"
 ONLY_THIS_SERVER = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
 
-archive_search = APIRouter()
+_STORE = re.compile(r"(?:(?:wado|stow)/)?(studies(?:/[0-9.]{1,64})?)")
+_TOLD = (b"accept", b"content-length", b"content-type")
+
+archive_access = APIRouter()
 
 
 class ViewerMiddleware:
@@ -60,7 +64,7 @@ def _address_cookie(address: str) -> str:
     return cookie["MONAILABEL_SERVER_URL"].OutputString()
 
 
-@archive_search.get("/proxy/dicom/{kind}/{path:path}", include_in_schema=False)
+@archive_access.get("/proxy/dicom/{kind}/{path:path}", include_in_schema=False)
 async def ask_archive(
     request: Request,
     kind: Literal["qido", "wado"],
@@ -69,3 +73,20 @@ async def ask_archive(
 ) -> Response:
     """What the archive answers, with all that is searched for."""
     return await proxy_dicom(request, kind, f"{path}?{request.url.query}" if request.url.query else path)
+
+
+@archive_access.post("/proxy/dicom/{path:path}", include_in_schema=False)
+async def store_in_archive(
+    request: Request,
+    path: str,
+    user: User = Depends(RBAC(settings.MONAI_LABEL_AUTH_ROLE_USER)),  # noqa: B008
+) -> Response:
+    """What the archive answers to DICOM files that are sent to be stored; nothing else is posted to it.
+
+    OHIF sends them to the address it reads from. The archive gets no header that was meant for this server.
+    """
+    place = _STORE.fullmatch(path)
+    if place is None or not request.headers.get("content-type", "").startswith("multipart/related"):
+        raise HTTPException(403, "only DICOM files to be stored (STOW-RS) are sent on to the archive")
+    told = [(name, value) for name, value in request.scope["headers"] if name in _TOLD]
+    return await proxy_dicom(Request({**request.scope, "headers": told}, request.receive), "stow", place[1])

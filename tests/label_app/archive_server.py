@@ -18,14 +18,30 @@ STUDIES = {20: {}, 21: {"coronal": True}, 22: {}}  # phantoms that the model has
 
 
 @dataclass(frozen=True, eq=False)
-class ArchiveServer:
-    """`server`: of tests/label_app/conftest.py; `studies`: those in the archive, by the UID of their series."""
+class Archive:
+    """`studies`: those in the archive, by the UID of their series; `run`: the training of the model for them."""
 
-    server: Any
     orthanc: Orthanc
     studies: dict[str, Study]
+    run: Path
+
+
+@dataclass(frozen=True, eq=False)
+class ArchiveServer:
+    """`server`: of tests/label_app/conftest.py; `model`: the name of the model that it serves."""
+
+    server: Any
+    archive: Archive
     model: str
     workspace: Path
+
+    @property
+    def orthanc(self) -> Orthanc:
+        return self.archive.orthanc
+
+    @property
+    def studies(self) -> dict[str, Study]:
+        return self.archive.studies
 
     def next_sample(self) -> str:
         """The series that is offered for review."""

@@ -19,8 +19,11 @@ _PICTURE = "const picture = cornerstone.getRenderingEngines()[0]?.getViewports()
 _PAINTED = """
 const {imageIds} = services.segmentationService.getSegmentations()[0].representationData.Labelmap;
 const inside = id => cornerstone.cache.getImage(id).getPixelData().reduce((count, label) => count + (label > 0), 0);
-return imageIds.map(inside).reduce((sum, count) => sum + count, 0);
+const painted = imageIds.map(inside);
 """
+_TO_FULLEST = (
+    "cornerstone.getRenderingEngines()[0].getViewports()[0].setImageIdIndex(painted.indexOf(Math.max(...painted)))"
+)
 # a scan is drawn in grey; the canvas is without the texts that lie above it
 _COLOURED = """
 return Array.from(document.querySelectorAll('canvas.cornerstone-canvas')).map(canvas => {
@@ -97,34 +100,68 @@ class Viewer:
         self._wait_for_scan()
         return self._run("return new URLSearchParams(location.search).get('StudyInstanceUIDs')")
 
-    def draw(self, server_url: str, study_uid: str, structure: str, folder: Path) -> tuple[int, Path]:
-        """In OHIF's Segmentation mode: paints on the first slice, names it, downloads it as DICOM SEG into the folder.
-
-        Returns how many voxels were painted, and the file.
-        """
-        from selenium.webdriver import ActionChains
-
+    def open_in_segmentation_mode(self, server_url: str, study_uid: str) -> None:
+        """Opens the study where OHIF has a brush, and waits for a slice."""
         self._driver.get(f"{server_url}/ohif/segmentation?StudyInstanceUIDs={study_uid}")
         self.wait_until(lambda: self._run(f"{_PICTURE} return !!picture"), "a slice")
+
+    def load_segmentation(self, structure: str) -> None:
+        """Double-clicks on the segmentation that the archive has of the study, agrees to open it, chooses a segment.
+
+        Then goes to the slice with the most labelled voxels.
+        """
+        self._click("//*[@data-cy='study-browser-thumbnail-no-image']", times=2)
+        self._click("//button[normalize-space()='Yes']")
+        self.wait_until(lambda: self.painted() > 0, "the segmentation")
+        self._click(f"//*[text()='{structure}']")
+        self._run(f"{_PAINTED} {_TO_FULLEST}")
+        self.wait_until(lambda: max(self.coloured_pixels()) > 50, "the segment")
+
+    def add_segmentation(self, structure: str) -> None:
+        """Begins a new one, with a segment of that name."""
         self._click("//*[text()='Add Segmentation']")
-        self._click("//*[@data-cy='Brush']")
-        canvas = self._find("//canvas[contains(@class, 'cornerstone-canvas')]")[0]
-        begin = ActionChains(self._driver).move_to_element_with_offset(canvas, -150, 0)
-        begin.click_and_hold().move_by_offset(40, 10).move_by_offset(10, 20).release().perform()
-        self.wait_until(lambda: self._run(_PAINTED) > 0, "what was painted")
         self._click("(//*[text()='Segment 1']/following::button)[last()]")
         self._click("//*[@role='menuitem' and contains(., 'Rename')]")
         self.wait_until(lambda: bool(self._find("//*[text()='Edit Segment Label']")), "the dialog")
         self._find("//input")[0].send_keys(structure)
         self._click("//*[text()='Save']")
         self.wait_until(lambda: structure in self.segments(), "the name")
+
+    def paint(self) -> None:
+        """Draws one stroke with the brush on the slice that is shown, and waits until it is there."""
+        from selenium.webdriver import ActionChains
+
+        before = self.painted()
+        self._click("//*[@data-cy='Brush']")
+        canvas = self._find("//canvas[contains(@class, 'cornerstone-canvas')]")[0]
+        begin = ActionChains(self._driver).move_to_element_with_offset(canvas, -150, 0)
+        begin.click_and_hold().move_by_offset(40, 10).move_by_offset(10, 20).release().perform()
+        self.wait_until(lambda: self.painted() > before, "what was painted")
+
+    def painted(self) -> int:
+        """How many voxels of the study are labelled, in the Segmentation mode."""
+        return self._run(f"{_PAINTED} return painted.reduce((sum, count) => sum + count, 0)")
+
+    def download(self, name: str, folder: Path) -> Path:
+        """Downloads the segmentation of that name as a DICOM SEG file into the folder."""
         self._driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
-        self._click("//button[normalize-space()='Segmentation 1']/preceding::button[1]")
+        self._choose(name, "Download DICOM SEG")
+        self.wait_until((folder / name).is_file, "the file")
+        return folder / name
+
+    def export(self, name: str) -> str:
+        """Stores the segmentation of that name in the archive, and returns what OHIF then says."""
+        self._choose(name, "Export DICOM SEG")
+        self._click("//button[normalize-space()='Save']")
+        notice = "//*[@data-title and text()='Export DICOM SEG']/following-sibling::*"
+        self.wait_until(lambda: bool(self._find(notice)), "a notice")
+        return self._find(notice)[0].text
+
+    def _choose(self, name: str, item: str) -> None:
+        """Clicks on an item of the menu of a segmentation."""
+        self._click(f"//button[normalize-space()='{name}']/preceding::button[1]")
         self._click("//*[@role='menuitem' and contains(., 'Export & Download')]")
-        self._click("//*[@role='menuitem' and text()='Download DICOM SEG']")
-        file = folder / "Segmentation 1"
-        self.wait_until(file.is_file, "the file")
-        return self._run(_PAINTED), file
+        self._click(f"//*[@role='menuitem' and text()='{item}']")
 
     def scan(self) -> np.ndarray:
         """Voxels (X, Y, Z) of the scan, as the viewer has them."""
@@ -165,12 +202,18 @@ class Viewer:
         self.wait_until(lambda: self._run("return !!document.getElementById('monailabelServerURL')"), "the panel")
         self.wait_until(lambda: self._run(f"{_SCAN} return !!volume?.loadStatus?.loaded"), "the scan")
 
-    def _click(self, path: str) -> None:
-        """Clicks on what the path leads to, once it is there and the welcome text is not above it."""
+    def _click(self, path: str, times: int = 1) -> None:
+        """Clicks (twice: double-clicks) on what the path leads to, once it is there and no welcome text above it."""
+        from selenium.webdriver import ActionChains
+
         self.wait_until(lambda: any(found.is_displayed() for found in self._find(path)), path)
         for button in self._find("//button[contains(., 'Confirm and Hide')]"):
             button.click()
-        next(found for found in self._find(path) if found.is_displayed()).click()
+        found = next(found for found in self._find(path) if found.is_displayed())
+        if times == 2:
+            ActionChains(self._driver).double_click(found).perform()
+        else:
+            found.click()
 
     def _voxels(self, script: str) -> np.ndarray:
         shape, values = self._run(f"{script} {_VOXELS}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import requests
-from label_app.archive_server import STUDIES, TRAINING, ArchiveServer
+from label_app.archive_server import STUDIES, TRAINING, Archive, ArchiveServer
 from label_app.dicom_studies import write_study
 from label_app.orthanc import require_orthanc, running_orthanc
 
@@ -65,15 +65,17 @@ def free_port() -> int:
 def running_server(studies: Path | str, bundle: Path, log: Path, **options: Any) -> Iterator[Server]:
     """`medssl label` on the studies (a folder or a DICOMweb address), ready to answer; ended at the end of the block.
 
-    options: of the command line, e.g. samples=2, search_filter="CT", workspace=path. log: a file to append to.
+    options: of the command line, e.g. samples=2, search_filter="CT", proposals=True. log: a file to append to.
     """
     port = options.pop("port", None) or free_port()
     given = {"studies": studies, "bundle": bundle, "port": port, **options}
-    pairs = [part for key, value in given.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    words = []
+    for key, value in given.items():
+        words += [f"--{key.replace('_', '-')}", *([] if value is True else [str(value)])]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with log.open("a") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "medssl", "label", *pairs], stdout=out, stderr=subprocess.STDOUT, env=environment
+            [sys.executable, "-m", "medssl", "label", *words], stdout=out, stderr=subprocess.STDOUT, env=environment
         )
     server = Server(f"http://127.0.0.1:{port}", process, log)
     try:
@@ -134,8 +136,8 @@ def label_server(
 
 
 @pytest.fixture(scope="package")
-def archive_server(train_smoke, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArchiveServer]:
-    """Orthanc with three studies, and a server on them that knows kidneys; skipped where there is no Orthanc."""
+def kidney_archive(train_smoke, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """Orthanc with three studies, and a model that knows kidneys; skipped where there is no Orthanc."""
     require_orthanc()
     require_monailabel()
     folder = tmp_path_factory.mktemp("archive")
@@ -144,9 +146,29 @@ def archive_server(train_smoke, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with running_orthanc(folder / "orthanc") as orthanc:
         for study in studies:
             orthanc.store(study.folder)
-        options = {"samples": 5, "search_filter": "CT", "workspace": folder / "workspace"}
-        with running_server(orthanc.dicomweb_url, run, folder / "server.log", **options) as server:
-            model = next(iter(server.get("/info/").json()["models"]))
-            yield ArchiveServer(
-                server, orthanc, {study.series_uid: study for study in studies}, model, folder / "workspace"
-            )
+        yield Archive(orthanc, {study.series_uid: study for study in studies}, run)
+
+
+@pytest.fixture(scope="package")
+def archive_server(kidney_archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArchiveServer]:
+    """A server on the archive."""
+    with archive_served(kidney_archive, tmp_path_factory.mktemp("served") / "workspace") as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def proposing_server(kidney_archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArchiveServer]:
+    """Another one on the same archive, that stores proposals."""
+    workspace = tmp_path_factory.mktemp("proposing") / "workspace"
+    with archive_served(kidney_archive, workspace, proposals=True) as served:
+        yield served
+
+
+@contextmanager
+def archive_served(archive: Archive, workspace: Path, **options: Any) -> Iterator[ArchiveServer]:
+    """A label server on the archive; options as in running_server."""
+    given = {"samples": 5, "search_filter": "CT", "workspace": workspace, **options}
+    log = workspace.with_name(f"{workspace.name}.log")
+    with running_server(archive.orthanc.dicomweb_url, archive.run, log, **given) as server:
+        model = next(iter(server.get("/info/").json()["models"]))
+        yield ArchiveServer(server, archive, model, workspace)

@@ -117,6 +117,18 @@ def test_scans_are_added_once_and_never_deleted_over_the_network(store, folder, 
     assert (folder / "new.nii.gz").is_file() and "new" in store.list_images()
 
 
+@pytest.mark.parametrize("info", ["x", ["x"], {"strategy": "x"}])
+def test_facts_that_would_stop_the_next_sample_are_refused(store, tmp_path, info):
+    store.save_label("a", label_file(tmp_path / "l.nii.gz"), "final", {})
+    for change in (
+        lambda: store.update_image_info("a", info),
+        lambda: store.update_label_info("a", "final", info),
+        lambda: store.add_image("new", label_file(tmp_path / "s.nii.gz"), info),
+    ):
+        with pytest.raises(DataError, match="JSON object"):
+            change()
+
+
 def test_removed_label_is_gone_for_good(store, tmp_path):
     store.save_label("a", label_file(tmp_path / "l.nii.gz"), "final", {})
     file = store.reviewed()["a"]

@@ -118,6 +118,14 @@ def test_archive_is_asked_for_the_modality_of_the_model_or_the_one_given(server,
         server(studies=archive).environment()
 
 
+def test_proposals_are_stored_only_if_asked_for_and_only_in_an_archive(server):
+    archive = "http://127.0.0.1:8042/dicom-web"
+    conf = [server(studies=archive, proposals=asked).environment()["MONAI_LABEL_APP_CONF"] for asked in (True, False)]
+    assert [json.loads(text).get("proposals") for text in conf] == ["true", None]
+    with pytest.raises(ConfigError, match="--proposals"):
+        server(proposals=True).environment()
+
+
 def test_missing_extra_is_named(server, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"medssl\[label\]"):

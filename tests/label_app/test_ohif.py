@@ -11,7 +11,9 @@ from label_app.browser import headless_chromium, require_chromium
 from pydicom import dcmread
 
 from medssl.data.dicom_seg import read_segmentation
+from medssl.data.geometry import reordered
 from medssl.data.volumes import read_volume
+from medssl.label_app.submitted import placed
 from medssl.uncertainty.ranking import BANDS
 
 ARTEFACTS = Path(__file__).parents[1] / "artefacts"
@@ -95,9 +97,13 @@ def test_next_sample_opens_the_study_that_needs_a_review_most(viewer, models, ar
 
 def test_what_is_drawn_in_the_segmentation_mode_and_stored_in_the_archive_is_a_review(window, archive_server, tmp_path):
     drawn = list(archive_server.studies.values())[2]
-    painted, file = window.draw(archive_server.server.url, drawn.uid, "kidney", tmp_path)
+    window.open_in_segmentation_mode(archive_server.server.url, drawn.uid)
+    window.add_segmentation("kidney")
+    window.paint()
+    file = window.download("Segmentation 1", tmp_path)
     window.screenshot(ARTEFACTS / "ohif_drawn.png")
-    assert painted > 50 and np.count_nonzero(read_segmentation(file).array) == painted
+    label = placed(reordered(read_segmentation(file), drawn.label), drawn.label).array
+    assert np.count_nonzero(label) == np.count_nonzero(label[..., 0]) == window.painted() > 50
     orthanc, server = archive_server.orthanc, archive_server.server
     orthanc.store(tmp_path)
     try:

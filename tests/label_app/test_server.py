@@ -173,6 +173,7 @@ def test_others_do_not_wait_for_a_prediction(scored):
 
 
 def test_scan_that_is_added_to_the_folder_is_scored_and_offered(scored, phantom_dir):
+    (scored.studies / "labels" / "original" / "Jane_Doe.nii.gz").write_bytes(b"")  # MONAI Label warns of it by name
     shutil.copy(phantom_dir / "images" / "phantom_007.nii.gz", scored.studies / "late.nii.gz")
     scored.wait_until((scored.studies / "labels" / "uncertainty" / "late.nii.gz").is_file, "its score")
     assert scored.get("/info/").json()["datastore"]["total"] == 6
@@ -277,6 +278,26 @@ def sent(server, path, name, field="file", content=b"x"):
     return raw(server, "PUT", path, head + content + b"\r\n--b--\r\n", kind)
 
 
+@pytest.mark.parametrize("path", [f"/train/{MODEL}", "/train/", "/scoring/uncertainty", f"/batch/infer/{MODEL}"])
+def test_requests_bring_no_code_into_the_processes_that_the_server_starts(scored, tmp_path, path):
+    (tmp_path / "pydicom.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")  # which every such process imports
+    own = {"bundle_path": str(tmp_path)}
+    for content in (own, {MODEL: own}, {"uncertainty": own}, {"gpus": "x\0"}):
+        assert scored.post(path, json=content).status_code == 400
+    kind = {"Content-Type": "Application/JSON"}
+    assert scored.post(path, data=json.dumps(own), headers=kind).status_code == 400
+    tasks = [scored.get(path) for path in ("/train/", "/scoring/", "/batch/infer")]
+    assert [task.status_code for task in tasks] == [404, 404, 404] and not (tmp_path / "ran").exists()
+
+
+def test_what_the_model_said_of_a_study_cannot_be_overwritten(scored):
+    for info in ({"medssl": "x"}, {"medssl": {"record": {"score": 9}}}):
+        answer = scored.put("/datastore/image/info?image=phantom_001", data={"info": json.dumps(info)})
+        assert answer.status_code == 400
+    assert scored.put("/datastore/image/info?image=phantom_001", data={"info": '{"ward": "3"}'}).status_code == 200
+    assert next_sample(scored)["id"]
+
+
 def test_archives_are_not_unpacked_and_scans_not_deleted(scored):
     files = {"files": ("a.tar", b"x")}
     assert scored.put("/session/?uncompress=true", files=files).status_code == 400
@@ -300,4 +321,5 @@ def test_second_server_on_the_same_studies_is_refused(label_server, label_bundle
 
 def test_log_has_our_lines_and_no_ids_of_studies(scored):
     text = scored.log.read_text() + (scored.studies / ".medssl_label" / "logs" / "app.log").read_text()
-    assert "predicted a study" in text and "phantom_000" not in text and "Traceback" not in text
+    assert "predicted a study" in text and "Traceback" not in text
+    assert "phantom_000" not in text and "Jane_Doe" not in text

@@ -6,7 +6,7 @@ import pytest
 from medssl.data.geometry import Header, Volume
 from medssl.data.volumes import write_nifti
 from medssl.errors import DataError
-from medssl.label_app.submitted import read_submitted, submitted_label
+from medssl.label_app.submitted import placed, read_submitted, submitted_label
 
 STRUCTURES = {1: "kidney", 2: "lesion"}
 AFFINE = np.diag([1.0, 1.0, 2.0, 1.0])
@@ -58,3 +58,33 @@ def test_another_grid_is_refused(array):
     moved[0, 3] = 5
     with pytest.raises(DataError, match="origin"):
         submitted_label(Volume(array, moved), SCAN, STRUCTURES, {}, "a")
+
+
+def shifted(steps):
+    affine = AFFINE.copy()
+    affine[:3, 3] = AFFINE[:3, :3] @ steps
+    return affine
+
+
+def test_slices_that_were_left_out_come_back_empty(array):
+    found = placed(Volume(array[..., 1:2], shifted([0, 0, 1])), SCAN)
+    assert found.shape == SCAN.shape and np.array_equal(found.affine, AFFINE)
+    assert np.array_equal(found.array[..., 1], array[..., 1]) and not found.array[..., [0, 2]].any()
+
+
+def test_empty_slices_beyond_the_scan_are_dropped(array):
+    beyond = np.concatenate([np.zeros_like(array[..., :2]), array], axis=2)
+    assert np.array_equal(placed(Volume(beyond, shifted([0, 0, -2])), SCAN).array, array)
+
+
+@pytest.mark.parametrize("steps", [[0, 0, 0.5], [0, 0, 1], [-1, 0, 0]])
+def test_label_between_the_voxels_or_outside_the_scan_stays_and_is_refused(array, steps):
+    label = Volume(array, shifted(steps))
+    assert placed(label, SCAN) is label
+    with pytest.raises(DataError):
+        submitted_label(label, SCAN, STRUCTURES, {}, "a")
+
+
+def test_label_of_another_spacing_stays(array):
+    label = Volume(array, np.diag([1.0, 1.0, 2.1, 1.0]))
+    assert placed(label, SCAN) is label

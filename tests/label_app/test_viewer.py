@@ -2,11 +2,12 @@
 
 import pytest
 from fastapi import FastAPI
+from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 from medssl.label_app import viewer
-from medssl.label_app.viewer import ViewerMiddleware, archive_search
+from medssl.label_app.viewer import ViewerMiddleware, archive_access
 
 HOST = "127.0.0.1:8123"
 
@@ -15,7 +16,7 @@ HOST = "127.0.0.1:8123"
 def client():
     app = FastAPI()
     app.add_middleware(ViewerMiddleware, strategy="uncertain")
-    app.include_router(archive_search)
+    app.include_router(archive_access)
     app.add_api_route("/ohif/{path:path}", lambda path: path)
     app.add_api_route("/info/", lambda: "info")
     app.add_api_route("/activelearning/{strategy}", lambda strategy: strategy, methods=["POST"])
@@ -49,8 +50,42 @@ def test_other_answers_stay_as_they_are(client):
     [("studies?PatientID=7&limit=2", "studies?PatientID=7&limit=2"), ("studies/1.2/metadata", "studies/1.2/metadata")],
 )
 def test_the_archive_is_told_what_is_searched_for(client, monkeypatch, asked, passed_on):
-    async def archive(request, kind, path):
-        return viewer.Response(f"{kind} {path}")
-
     monkeypatch.setattr(viewer, "proxy_dicom", archive)
-    assert client.get(f"/proxy/dicom/qido/{asked}").text == f"qido {passed_on}"
+    assert client.get(f"/proxy/dicom/qido/{asked}").json()["asked"] == f"qido {passed_on}"
+
+
+DICOM_FILES = 'multipart/related; type="application/dicom"; boundary=x'
+
+
+async def archive(request, kind, path):
+    body = (await request.body()).decode()
+    return JSONResponse({"asked": f"{kind} {path}", "body": body, "headers": sorted(request.headers)})
+
+
+@pytest.mark.parametrize("address", ["wado/studies", "stow/studies/1.2", "studies"])
+def test_files_to_be_stored_reach_the_archive_without_headers_for_this_server(client, monkeypatch, address):
+    monkeypatch.setattr(viewer, "proxy_dicom", archive)
+    own = {
+        "Content-Type": DICOM_FILES,
+        "Accept": "application/dicom+json",
+        "Cookie": "a=b",
+        "Authorization": "Bearer c",
+    }
+    answer = client.post(f"/proxy/dicom/{address}", content=b"files", headers=own).json()
+    assert answer["asked"] == f"stow {address.removeprefix('wado/').removeprefix('stow/')}"
+    assert answer["body"] == "files" and answer["headers"] == ["accept", "content-length", "content-type"]
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("wado/studies", "application/json"),
+        ("wado/studies/1.2/series", DICOM_FILES),
+        ("servers/other/stow", DICOM_FILES),
+        ("wado/modalities", DICOM_FILES),
+        ("qido/studies", DICOM_FILES),
+    ],
+)
+def test_nothing_else_is_posted_to_the_archive(client, monkeypatch, address, kind):
+    monkeypatch.setattr(viewer, "proxy_dicom", archive)
+    assert client.post(f"/proxy/dicom/{address}", content=b"{}", headers={"Content-Type": kind}).status_code == 403

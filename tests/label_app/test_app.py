@@ -1,0 +1,58 @@
+"""What the app does when its server ends."""
+
+import sys
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+import medssl.label_app.shim.sitecustomize  # noqa: F401, I001
+from monailabel.utils.async_tasks import utils
+
+from medssl.label_app.app import ReviewApp
+
+
+@pytest.fixture
+def long_tasks(monkeypatch, tmp_path):
+    """Tasks of MONAI Label that take a minute, in a process and one below it, and write down that they began."""
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho $$ >> {tmp_path}/began\nsleep 60 &\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for name in ("background_tasks", "background_processes", "background_executors"):
+        getattr(utils, name).clear()
+    yield tmp_path / "began"
+    for name in ("background_tasks", "background_processes", "background_executors"):
+        getattr(utils, name).clear()
+
+
+@pytest.mark.parametrize("method", ["train", "scoring", "batch_infer"])
+def test_no_task_outlives_its_server(long_tasks, method):
+    for _ in range(2):
+        utils.run_background_task({}, method)
+    wait_for(lambda: utils.processes(method) and long_tasks.is_file() and long_tasks.read_text())
+    (started,) = utils.processes(method).values()
+    wait_for(lambda: psutil.Process(started.pid).children())
+    processes = [psutil.Process(started.pid), *psutil.Process(started.pid).children()]
+    ReviewApp.on_shutdown(SimpleNamespace(_scoring=None))
+    wait_for(lambda: not any(alive(process) for process in processes))
+    utils.background_executors[method].shutdown(wait=True)
+    assert len(long_tasks.read_text().splitlines()) == 1  # the one that waited has not begun
+
+
+def test_a_server_without_tasks_ends(long_tasks):
+    ReviewApp.on_shutdown(SimpleNamespace(_scoring=None))
+
+
+def alive(process):
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def wait_for(holds, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
