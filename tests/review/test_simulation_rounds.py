@@ -40,6 +40,7 @@ def test_reviewed_cases_become_labelled():
 def plan(phantom_dir, bundle_dir, tmp_path):
     def make(**changes):
         keys = {"dataset_name": "phantom", "dataset_dir": str(phantom_dir), "validation": "1", "test": "2"}
+        keys = changes.pop("keys", keys)
         settings = {"start": 1, "per_round": 1, "rounds": 2, "seeds": (0, 1), **changes}
         return Rounds(Row("review", bundle_dir, ("smoke",)), keys, tmp_path / "out", **settings)
 
@@ -109,14 +110,16 @@ def test_every_round_adds_what_the_queue_offers_and_never_touches_test_cases(pla
     assert set(first[:2]) < set(second[:3]), "labels are kept from round to round"
 
 
-def test_gain_is_the_mean_difference_of_the_rounds_after_the_first_review(plan, trained, tmp_path):
+def test_gain_is_the_difference_of_the_areas_below_the_curves(plan, trained, tmp_path):
     result = plan().run()
     gain, interval = result.gain("uncertain", "random")
-    assert gain == pytest.approx(0.1) and interval.low == pytest.approx(0.1)
+    assert gain == pytest.approx(0.075) and interval.low == pytest.approx(0.075)  # 0, 0.1, 0.1 by trapezoids
     assert result.dice["uncertain", 1] == pytest.approx(result.dice["random", 1])
-    assert np.allclose(result.area("random"), 0.75)
+    assert np.allclose(result.area("random"), 0.7)
     grid = rounds_grid(result)
-    assert grid.rows[0].cells[-1].text == "+10.00 *" and grid.rows[1].cells[-1].text == "–"
+    texts = {row.cells[0].text: [cell.text for cell in row.cells[-3:]] for row in grid.rows}
+    assert texts["uncertain"] == ["0.775", "+7.50 *", "+7.50 *"] and texts["random"] == ["0.700", "–", "0.00"]
+    assert texts["oracle"][2] == "–" and grid.columns[-1].title == "Gain over oracle (points of area)"
     written = write_rounds(result, tmp_path / "tables")
     assert [path.stat().st_size > 100 for path in written] == [True] * 3
 
@@ -127,11 +130,22 @@ def test_gain_is_the_mean_difference_of_the_rounds_after_the_first_review(plan, 
         ({"strategies": ("bold",)}, "strategy 'bold' is unknown"),
         ({"rounds": 0}, "whole numbers from 1 on"),
         ({"per_round": 50}, "cases to review"),
+        ({"keys": {}}, "Give --dataset_name"),
     ],
 )
 def test_plans_that_cannot_be_run_are_refused(plan, trained, changes, message):
     with pytest.raises(ConfigError, match=message):
         plan(**changes).run()
+
+
+def test_runs_of_other_cases_are_not_taken_for_those_of_this_plan(plan, trained):
+    plan().run()
+    stored = trained[0].folder / "split.json"
+    cases = json.loads(stored.read_text())["cases"][1:]
+    stored.unlink()
+    Split(cases, {}).write(stored)
+    with pytest.raises(ConfigError, match="this run would use"):
+        plan().run()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The curves of the simulations: errors found against work, Dice against corrected cases."""
+"""The curves of the simulations: errors found against work, Dice against labelled cases."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ def inspection_figure(inspections: Sequence["Inspection"]) -> Figure:
 
 @styled
 def rounds_figure(result: "RoundsResult") -> Figure:
-    """Mean test Dice against the number of corrected cases, a line for each order of the queue, dots for seeds."""
+    """Mean test Dice against the number of labelled cases, a line for each order of the queue, dots for seeds."""
     figure = Figure(figsize=(PAGE_WIDTH_IN / 2, 3.2), layout="constrained")
     axes = figure.subplots()
     colours = dict(zip(result.strategies, (TEAL, SLATE, PALE, AMBER), strict=False))
@@ -53,7 +53,7 @@ def rounds_figure(result: "RoundsResult") -> Figure:
         for number, seeds in zip(result.labelled, means, strict=True):
             axes.plot([number] * len(seeds), seeds, ".", color=colour, ms=4, alpha=0.5)
             values += list(seeds)
-    axes.set(xlabel="corrected cases", ylabel="test Dice", ylim=share_limits(values))
+    axes.set(xlabel="labelled cases", ylabel="test Dice", ylim=share_limits(values))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="lower right")
     return figure

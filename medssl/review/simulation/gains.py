@@ -1,4 +1,4 @@
-"""Gains of one order over another: means with intervals, and as text."""
+"""Areas below curves and gains of one order over another: means with intervals, and as text."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,15 @@ from medssl.report.comparison.difference_tables import interval_text, signed
 from medssl.report.grids import Cell
 
 
-def gain_of(differences: np.ndarray, patients: Sequence[str]) -> tuple[float, Interval]:
-    """Mean of differences (seeds, cases) and its 95 % interval over both; over cases alone where there is one seed."""
-    interval = crossed_interval if len(differences) > 1 else case_interval
-    return float(differences.mean()), interval(differences, patients)
+def mean_of(values: np.ndarray, patients: Sequence[str]) -> tuple[float, Interval]:
+    """Mean of values (seeds, cases) and its 95 % interval over both; over cases alone where there is one seed."""
+    interval = crossed_interval if len(values) > 1 else case_interval
+    return float(values.mean()), interval(values, patients)
+
+
+def area_cell(mean: float, interval: Interval) -> Cell:
+    """An area as a share and its 95 % interval."""
+    return Cell(f"{mean:.3f}", small=f"[{interval.low:.3f}, {interval.high:.3f}]")
 
 
 def gain_cell(mean: float, interval: Interval) -> Cell:

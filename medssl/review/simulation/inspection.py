@@ -16,7 +16,7 @@ from medssl.report.figures.slices import load_case
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import Run, load_run
 from medssl.review.simulation.discovery import ORDERS, UNITS, Curve, case_curves
-from medssl.review.simulation.gains import gain_cell, gain_of
+from medssl.review.simulation.gains import area_cell, gain_cell, mean_of
 
 COLUMNS = ("dataset", "method", "labelled", "seed", "case", "unit", "order", "area")
 WORK = np.linspace(0, 1, 101)
@@ -41,16 +41,16 @@ class Inspection:
     areas: dict[Key, np.ndarray]
     curves: dict[Key, Curve]
 
-    def mean(self, unit: str, order: str) -> float:
-        """Mean area below the curve."""
-        return float(self.areas[unit, order].mean()) if self.cases else math.nan
+    def area(self, unit: str, order: str) -> tuple[float, Interval]:
+        """Mean area below the curve, and its interval."""
+        return mean_of(self.areas[unit, order], self.patients) if self.cases else (math.nan, UNKNOWN)
 
     def gain(self, unit: str, over: str) -> tuple[float, Interval]:
         """How much larger the area of the order by uncertainty is than that of another one, and its interval."""
         if not self.cases:
             return math.nan, UNKNOWN
         differences = self.areas[unit, "uncertainty"] - self.areas[unit, over]
-        return gain_of(differences, self.patients)
+        return mean_of(differences, self.patients)
 
 
 def inspect_runs(folders: Sequence[str | Path]) -> list[Inspection]:
@@ -79,13 +79,14 @@ def write_inspections(inspections: Sequence[Inspection], folder: str | Path) -> 
 def inspection_grid(inspections: Sequence[Inspection]) -> Grid:
     """Mean areas and gains, a row for each group of runs and unit of work."""
     texts = [Column(title, "text") for title in ("Data set", "Method", "Labelled", "Inspected")]
-    titles = [*(f"{order.capitalize()} order" for order in ORDERS), "Gain over random", "Gain over contour"]
+    others = [order for order in ORDERS if order != "uncertainty"]
+    titles = [*(f"{order.capitalize()} order" for order in ORDERS), *(f"Gain over {order}" for order in others)]
     lines = []
     for found in inspections:
         for unit in UNITS:
             named = [Cell(text) for text in (found.dataset, found.method, str(found.labelled), unit)]
-            areas = [Cell(f"{found.mean(unit, order):.3f}") for order in ORDERS]
-            gains = [gain_cell(*found.gain(unit, over)) for over in ("random", "contour")]
+            areas = [area_cell(*found.area(unit, order)) for order in ORDERS]
+            gains = [gain_cell(*found.gain(unit, over)) for over in others]
             lines.append(Row([*named, *areas, *gains]))
     return Grid([*texts, *(Column(title) for title in titles)], lines)
 

@@ -1,6 +1,7 @@
 """Rounds of review and training: the queue offers cases, their true labels come back, a new network is trained."""
 
 import itertools
+import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from scipy.integrate import trapezoid
 
-from medssl.data.cases import Split, split_cases
+from medssl.data.cases import Split, read_split, require_same_split, split_cases
 from medssl.data.datasets import open_dataset
 from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
@@ -20,7 +23,7 @@ from medssl.report.comparison.markdown import grid_markdown
 from medssl.report.grids import Cell, Column, Grid, Row
 from medssl.report.runs import load_run
 from medssl.report.tables import by_case, case_mean
-from medssl.review.simulation.gains import gain_cell, gain_of
+from medssl.review.simulation.gains import area_cell, gain_cell, mean_of
 from medssl.review.simulation.pool import ORACLE, offered, score_pool
 from medssl.review.strategies import STRATEGIES
 from medssl.sweep import Row as SweepRow
@@ -43,12 +46,13 @@ class RoundsResult:
     dice: dict[tuple[str, int], np.ndarray]
 
     def area(self, strategy: str) -> np.ndarray:
-        """Mean Dice over the rounds after the first review, (seeds, cases): the area below the curve of the rounds."""
-        return np.mean([self.dice[strategy, number] for number in self.labelled[1:]], axis=0)
+        """Area below the curve of Dice against labelled cases, (seeds, cases), as a share of the largest possible."""
+        values = np.stack([self.dice[strategy, number] for number in self.labelled])
+        return trapezoid(values, self.labelled, axis=0) / (self.labelled[-1] - self.labelled[0])
 
     def gain(self, strategy: str, over: str) -> tuple[float, Interval]:
         """How much larger the area of a strategy is than that of another one, and its interval."""
-        return gain_of(self.area(strategy) - self.area(over), self.patients)
+        return mean_of(self.area(strategy) - self.area(over), self.patients)
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,8 @@ class Rounds:
     """`rounds` times `per_round` cases are reviewed, beginning with `start` labelled ones; all below `output`.
 
     Every round trains anew, with the same keys, on all labels there are by then; the first training of a seed is shared
-    by all strategies. Besides those of the queue, the strategy "oracle" corrects the worst predictions first. What is
-    finished is not done again.
+    by all strategies. Besides those of the queue, the strategy "oracle" corrects the worst predictions first, which is
+    not always the best order to learn from. What is finished is not done again.
     """
 
     row: SweepRow
@@ -100,6 +104,8 @@ class Rounds:
         numbers: dict[str, Any] = {
             key: int(keys[key]) for key in ("unlabelled", "validation", "test", "split_seed") if key in keys
         }
+        if "dataset_name" not in keys:
+            raise ConfigError("no data set. Give --dataset_name, e.g. hippocampus, and --dataset_dir.")
         source = open_dataset(keys["dataset_name"], keys.get("dataset_dir", f"data/{keys['dataset_name']}"))
         split = split_cases(source, labelled=self.start, seed=seed, **numbers)
         waiting, wanted = len(split.role("unlabelled")), self.rounds * self.per_round
@@ -116,7 +122,11 @@ class Rounds:
         keys = {key: value for key, value in self.keys.items() if key not in ("unlabelled", "test")}
         own = {"lists_dir": str(lists), "validation": str(len(ids["validation"])), "title": name}
         row = SweepRow(name, self.row.bundle, self.row.overlays)
-        return Training.of(row, self.output, len(ids["labelled"]), seed, tuple({**keys, **own}.items()))
+        training = Training.of(row, self.output, len(ids["labelled"]), seed, tuple({**keys, **own}.items()))
+        stored = training.folder / "split.json"
+        if stored.is_file():  # the data may have changed since
+            require_same_split(stored, read_split(stored).hash, split.hash)
+        return training
 
     def _result(self, runs: dict[tuple[str, int, int], Training]) -> RoundsResult:
         numbers = range(self.rounds + 1)
@@ -140,10 +150,11 @@ class Rounds:
 
 
 def _scored(runs: Sequence[Path], jobs: int) -> dict[Path, list[dict[str, Any]]]:
-    """Run -> the records of its waiting cases, computed in `jobs` processes."""
+    """Run -> the records of its waiting cases, computed in `jobs` processes that share the cores."""
     if jobs == 1:
         return {run: score_pool(run) for run in runs}
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
         return dict(zip(runs, pool.map(score_pool, runs), strict=True))
 
 
@@ -164,19 +175,20 @@ def write_rounds(result: RoundsResult, folder: str | Path) -> list[Path]:
 
 
 def rounds_grid(result: RoundsResult) -> Grid:
-    """Mean test Dice of every round and the gain over the random order, a row for each strategy."""
+    """Mean test Dice of every round, the area below the curve, its gain over random and over oracle, by strategy."""
+    others = [name for name in ("random", ORACLE) if name in result.strategies]
     columns = [
         Column("Order of review", "text"),
         *(Column(f"{number} labels") for number in result.labelled),
-        Column("Gain over random (points, mean of the rounds)"),
+        Column("Area"),
+        *(Column(f"Gain over {name} (points of area)") for name in others),
     ]
     lines = []
     for strategy in result.strategies:
         means = [Cell(f"{result.dice[strategy, number].mean():.3f}") for number in result.labelled]
-        baseline = strategy == "random" or "random" not in result.strategies
-        lines.append(
-            Row([Cell(strategy), *means, Cell("–") if baseline else gain_cell(*result.gain(strategy, "random"))])
-        )
+        area = area_cell(*mean_of(result.area(strategy), result.patients))
+        gains = [Cell("–") if strategy == name else gain_cell(*result.gain(strategy, name)) for name in others]
+        lines.append(Row([Cell(strategy), *means, area, *gains]))
     return Grid(columns, lines)
 
 
