@@ -1,6 +1,6 @@
 # medssl: two commands for a newcomer, `make demo` and `make test`; both build the environment first.
 PYTHON ?= python3
-EXTRAS ?= dicom,natural,label,dev
+EXTRAS ?= dicom,natural,label,int8,dev
 DEMO   ?= runs/demo
 WORKERS ?= 2
 

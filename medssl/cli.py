@@ -80,7 +80,7 @@ def predict(
         str | None, typer.Option(help="How samples are drawn: fast, exact or reference; default: as trained.")
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(help="What computes: eager, compile or openvino; default: as trained.")
+        str | None, typer.Option(help="What computes: eager, compile, openvino or int8; default: as trained.")
     ] = None,
     stride: Annotated[str, typer.Option(help="Of exact's and reference's windows, e.g. 32,32,16.")] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
@@ -183,15 +183,38 @@ def samples(
 def compare_modes(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
-    stride: Annotated[str, typer.Option(help="Of the windows of reference and exact; default: as trained.")] = "",
+    stride: Annotated[str, typer.Option(help="Of the windows, e.g. 8,8,8; default: as trained.")] = "",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+    again: Annotated[
+        int | None, typer.Option(min=0, help="Of these the first that reference predicts twice; default: all.")
+    ] = None,
 ) -> None:
     """Is fast the same as reference? Predict the test cases with every mode; write RUN/modes.csv, print the summary."""
-    from medssl.inference.compare_modes import summary_table, write_mode_comparison
+    from medssl.inference.compare_modes import KIND, write_mode_comparison
+    from medssl.inference.comparison import summary_table
 
-    path, rows = write_mode_comparison(run, samples, _numbers(stride) if stride else None, cases)
-    console.print(summary_table(rows))
+    path, rows = write_mode_comparison(run, samples, _numbers(stride) if stride else None, cases, again)
+    console.print(summary_table(KIND, rows))
     console.print(f"cases: {path}", highlight=False, markup=False)
+
+
+@app.command()
+def quantise(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
+    stride: Annotated[str, typer.Option(help="Of the windows of exact; default: as trained.")] = "",
+    cases: Annotated[int | None, typer.Option(min=1, help="Only the first validation cases; default: all.")] = None,
+    windows: Annotated[int, typer.Option(min=1, help="Windows of training scans to calibrate with.")] = 32,
+) -> None:
+    """Make int8 graphs for --backend int8, measure what they lose on the validation cases (RUN/int8.csv), print it."""
+    from medssl.inference.comparison import summary_table
+    from medssl.inference.quantise import KIND, quantise_run
+
+    graphs, rows = quantise_run(run, samples, _numbers(stride) if stride else None, cases, windows)
+    console.print(summary_table(KIND, rows))
+    if graphs.record["measured"]["role"] == "test":
+        console.print("There are no validation cases: this was measured on test cases.")
+    console.print(f"{graphs.measured_loss()}\ngraphs: {graphs.folder}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -322,11 +345,19 @@ def label(
     strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
     search_filter: Annotated[str | None, typer.Option(help="Modality of the DICOM series, e.g. MR.")] = None,
     workspace: Annotated[Path | None, typer.Option(help="For models and logs; default: beside the studies.")] = None,
+    proposals: Annotated[
+        bool,
+        typer.Option(
+            "--proposals",
+            help="Store each segmentation a viewer asks for in the archive, as a DICOM SEG that OHIF can correct. "
+            "DICOMweb cannot delete: they stay until you remove them in the archive.",
+        ),
+    ] = False,
 ) -> None:
     """Serve studies with MONAI Label: segment, see the uncertainty, review the most uncertain one first, learn."""
     from medssl.label_app.launch import LabelServer
 
-    LabelServer(studies, bundle, host, port, samples, strategy, search_filter, workspace).serve()
+    LabelServer(studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals).serve()
 
 
 @app.command()

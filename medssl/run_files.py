@@ -3,3 +3,4 @@
 RECONSTRUCTIONS = "reconstructions.npz"
 SAMPLES = "samples.csv"
 MODES = "modes.csv"
+INT8 = "int8.csv"

@@ -11,12 +11,20 @@ from medssl.engine.checkpoint import save_tensors
 from medssl.engine.run_folder import RunFolder
 from medssl.errors import ConfigError
 from medssl.files import write_text_atomically
+from medssl.inference.backends import check_backend
 from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Predictor
 
 
-def require_bundle(bundle_root: str | Path) -> None:
-    """ConfigError unless `bundle_root` is a bundle's folder: asked before a training, needed after it."""
+def require_bundle(bundle_root: str | Path, backend: str = "eager") -> None:
+    """ConfigError unless `bundle_root` is a bundle's folder and `backend` can evaluate what is trained.
+
+    Asked before a training, needed after it.
+    """
+    if check_backend(backend) == "int8":
+        raise ConfigError(
+            "backend 'int8': its graphs are made of a finished run. Train with another, then run 'medssl quantise RUN'."
+        )
     if not (Path(bundle_root) / "configs" / "inference.json").is_file():
         raise ConfigError(f"{bundle_root}: not the bundle's folder. Give it with --bundle_root.")
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.nn import functional as F
 
 from medssl.errors import ConfigError, MedsslError
 from medssl.inference.backends import Backend, check_backend, open_backend
+from medssl.inference.backends.int8 import Int8Backend
 from medssl.inference.passes import Pass, Passes
 from medssl.inference.window_batch import windows_at_a_time
 from medssl.inference.windows import Box, Plan, box, grid_plan, overlap_plan
@@ -41,13 +43,14 @@ class MCDropoutInferer(Inferer):
     Every pass over a voxel is a sample of it; the windows over it count alike. Three modes with the same outputs:
     `reference`, the thesis' protocol: `samples` passes at every window, the windows one `stride` apart;
     `exact`, the same passes with their work shared: the encoder runs once a window, dropped channels are not computed;
-    `fast`, as `exact` at fewer windows, each with the samples it takes to give every voxel at least `samples`.
+    `fast`, as `exact` at the same windows with fewer passes each: overlapping windows are samples of what they share,
+    and every voxel gets at least `samples` of them.
     A network without `encode` and `decode_kept` (see MCDropoutUNet3D) makes whole passes in every mode.
 
     window and stride are (height, width, depth) in voxels; the thesis uses 128x128x32 and 8x8x8 with 20 samples.
     samples = 0 is without dropout, one pass a window. window_batch: windows at a time, `auto` as memory allows; it does
-    not change the samples. backend: what computes, `eager`, `compile` or `openvino` (CPU). Called as a MONAI inferer it
-    returns the mean probabilities.
+    not change the samples. backend: what computes, `eager`, `compile`, `openvino` (CPU) or `int8` (the same by graphs
+    that `medssl quantise` made; needs `prepare`). Called as a MONAI inferer it returns the mean probabilities.
     """
 
     def __init__(
@@ -66,19 +69,31 @@ class MCDropoutInferer(Inferer):
         self.samples, self.window_batch = samples, window_batch
         self.mode, self.backend = mode, check_backend(backend)
         self._opened: tuple[str, Backend] | None = None
+        self._models_dir: Path | None = None
 
     def __call__(self, inputs: Tensor, network: nn.Module, *args: object, **kwargs: object) -> Tensor:  # type: ignore[override]
         return self.statistics(inputs, network).mean
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides the network and the scan."""
-        return {
+        settings = {
             "samples": self.samples,
             "window": list(self.window),
             "stride": list(self.stride),
             "mode": self.mode,
             "backend": self.backend,
         }
+        backend = None if self._opened is None else self._opened[1]
+        return settings | ({"graphs": backend.graphs.digest} if isinstance(backend, Int8Backend) else {})
+
+    def prepare(self, network: nn.Module, models_dir: Path) -> None:
+        """Open the back end for `network`, whose weights lie in `models_dir`; ConfigError where it cannot be had."""
+        self._models_dir = models_dir
+        self._open_backend(network)
+
+    def use(self, backend: Backend, network: nn.Module) -> None:
+        """Predict with this back end, opened for `network`, until the network's weights change; not for `eager`."""
+        self._opened = weights_digest(network), backend
 
     def statistics(self, inputs: Tensor, network: nn.Module) -> MCStatistics:
         """Statistics over the samples for `inputs` (B, C, H, W, D); retried once with fewer windows at a time."""
@@ -114,9 +129,8 @@ class MCDropoutInferer(Inferer):
 
     def plan(self, size: Sequence[int], samples: int) -> Plan:
         """The windows of a scan of `size` voxels (at least the window) and the samples that each of them draws."""
-        if self.mode == "fast":
-            return overlap_plan(size, self.window, samples)
-        return grid_plan(size, self.window, self.stride, samples)
+        plan = overlap_plan if self.mode == "fast" else grid_plan
+        return plan(size, self.window, self.stride, samples)
 
     def _all(
         self, inputs: Tensor, network: nn.Module, counts: Sequence[int], batch: int, seed: int
@@ -153,7 +167,7 @@ class MCDropoutInferer(Inferer):
             return open_backend(self.backend, network, self.window)
         weights = weights_digest(network)
         if self._opened is None or self._opened[0] != weights:
-            self._opened = weights, open_backend(self.backend, network, self.window)
+            self._opened = weights, open_backend(self.backend, network, self.window, self._models_dir)
         return self._opened[1]
 
     def _windows_at_a_time(self, network: nn.Module, inputs: Tensor) -> int:

@@ -47,6 +47,8 @@ class SamplingInferer(Protocol):
 
     samples: int
 
+    def prepare(self, network: Any, models_dir: Path) -> None: ...
+
     def statistics(self, inputs: Tensor, network: Any) -> MCStatistics: ...
 
     def running_statistics(self, inputs: Tensor, network: Any, counts: Sequence[int]) -> list[MCStatistics]: ...
@@ -73,6 +75,7 @@ class Predictor:
         self.network = network.to(self.device)
         if checkpoint is not None:
             load_weights(self.network, checkpoint)
+            inferer.prepare(self.network, Path(checkpoint).parent)
         self._preprocessing = pipeline.preprocessing(with_label=False)
         self._invert = Invertd("maps", self._preprocessing, orig_keys="image", nearest_interp=False, to_tensor=True)
 

@@ -10,7 +10,6 @@ import numpy as np
 Start = tuple[int, ...]
 Plan = dict[Start, int]  # first voxel of a window -> its samples, in the order of the voxels
 Box = tuple[EllipsisType | slice, ...]
-WINDOWS_IN_ONE = (4, 4, 2)  # how many windows begin, along an axis, in the length of one
 EFFECTIVE = 0.4
 
 
@@ -23,14 +22,14 @@ def grid_plan(size: Sequence[int], window: Sequence[int], stride: Sequence[int],
     return dict.fromkeys(itertools.product(*axes), samples)
 
 
-def overlap_plan(size: Sequence[int], window: Sequence[int], samples: int) -> Plan:
-    """Few passes that give every voxel at least `samples`: overlapping windows are samples of what they share.
+def overlap_plan(size: Sequence[int], window: Sequence[int], stride: Sequence[int], samples: int) -> Plan:
+    """The windows of `grid_plan` with few passes that give every voxel at least `samples`: where windows overlap, they
+    are samples of what they share.
 
-    Windows stand a quarter of their height and width and half of their depth apart. In a corner of the scan, where a
-    voxel lies in one window, that one draws all samples; windows inside draw one or a few. size: of the scan, (height,
-    width, depth), at least `window`.
+    In a corner of the scan, where a voxel lies in one window, that one draws all samples; windows inside draw one or a
+    few.
     """
-    axes = [even_starts(*axis) for axis in zip(size, window, WINDOWS_IN_ONE, strict=True)]
+    axes = [regular_starts(*axis) for axis in zip(size, window, stride, strict=True)]
     counts = few_samples(axes, size, window, samples)
     return {start: int(count) for start, count in zip(itertools.product(*axes), counts.flat, strict=True)}
 
@@ -41,15 +40,10 @@ def box(start: Sequence[int], size: Sequence[int]) -> Box:
 
 
 def regular_starts(length: int, window: int, stride: int) -> list[int]:
-    """Starts one stride apart; the last window ends with the axis."""
-    steps = math.ceil((length - window) / stride)
-    return [min(step * stride, length - window) for step in range(steps + 1)]
-
-
-def even_starts(length: int, window: int, in_one: int) -> list[int]:
-    """Starts at most a window / `in_one` (or one voxel) apart, spread evenly from one end of the axis to the other."""
-    steps = min(math.ceil((length - window) * in_one / window), length - window)
-    return [round(step * (length - window) / max(1, steps)) for step in range(steps + 1)]
+    """Starts one stride apart, at most a window, so that no voxel lies between; the last window ends with the axis."""
+    apart = min(stride, window)
+    steps = math.ceil((length - window) / apart)
+    return [min(step * apart, length - window) for step in range(steps + 1)]
 
 
 def few_samples(axes: Sequence[Sequence[int]], size: Sequence[int], window: Sequence[int], samples: int) -> np.ndarray:

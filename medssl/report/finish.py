@@ -43,10 +43,10 @@ def _close(folder: RunFolder, tracker: MlflowTracker | NoTracker, status: str) -
 
 
 def _test_metrics(run: Run) -> dict[str, float]:
-    """`test_dice_kidney`, `test_error` and the like."""
-    metrics = {f"test_{name}": value for name, value in run.measured.items() if isinstance(value, float)}
+    """`test_dice_kidney`, `test_error` and the like; what was measured of all images together goes before means."""
+    metrics: dict[str, float] = {}
     for row in summarise(run.per_case):
         for name, stat in row.stats.items():
             if stat.n:
                 metrics[f"test_{name}_{row.structure.replace(' ', '_')}".rstrip("_")] = stat.mean
-    return metrics
+    return metrics | {f"test_{name}": value for name, value in run.measured.items() if isinstance(value, float)}

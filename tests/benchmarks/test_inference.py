@@ -1,5 +1,8 @@
 """What the benchmark compares gives the same probabilities; no time is judged."""
 
+import shutil
+
+import pytest
 import torch
 
 from medssl.inference import MCDropoutInferer
@@ -21,9 +24,17 @@ def test_peer_is_the_same_prediction_up_to_chance(benchmark):
 
 def test_rows_count_the_passes_of_the_thesis_and_ours(benchmark):
     network = MCDropoutUNet3D(1, 2, widths=(4, 8))
-    thesis, half = benchmark.full_size_rows(network, WINDOW)
+    same, thesis, half = benchmark.full_size_rows(network, WINDOW)
+    assert "1665 passes" in same[0] and "28900 passes" in same[1]
     assert "275 passes" in thesis[0] and "28900 passes" in thesis[1] and "540 passes" in half[1]
-    small = benchmark.small_scan_row(widths=(2, 4), window=(8, 8, 4), steps=4)
-    assert "275 passes" in small[0] and "1000 passes" in small[1]
-    for row in (thesis, half, small, benchmark.exact_row(network, (24, 16, 4), WINDOW, 2)):
+    small = benchmark.small_scan_row(widths=(2, 4), window=(8, 8, 4), steps=(4, 4, 2))
+    assert "stride 8x8x4, small network, 160 passes" in small[0] and "stride 2x2x2, 1500 passes" in small[1]
+    for row in (same, thesis, half, small, benchmark.exact_row(network, (24, 16, 4), WINDOW, 2)):
         assert row[2] > 0 < row[3]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_no_row_can_be_faster_than_its_limit_allows(benchmark):
+    network = MCDropoutUNet3D(1, 2, widths=(4, 8))
+    for row in (benchmark.exact_row(network, (24, 16, 4), WINDOW, 2), *benchmark.full_size_rows(network, WINDOW)):
+        assert 0 < row[5] < row[2]

@@ -5,11 +5,19 @@ import shutil
 import pytest
 import torch
 
+from medssl.networks.channel_drop import conv3d
+
 
 def test_operations_of_a_convolution_are_two_for_each_weight_and_place(benchmark):
     layer = torch.nn.Conv3d(3, 5, 3, padding=1)
     found = benchmark.gflop_of(lambda: layer(torch.zeros(2, 3, 8, 7, 6)))
     assert found == pytest.approx(2 * 2 * 8 * 7 * 6 * 3 * 5 * 27 / 1e9)
+
+
+def test_operations_that_torch_does_not_count_by_itself_are_counted(benchmark):
+    x, layer = torch.zeros(1, 3, 8, 7, 6), torch.nn.Conv3d(3, 5, 3, padding=1)
+    ours = benchmark.gflop_of(lambda: conv3d(x, layer.weight, layer.bias))  # oneDNN, past torch's own dispatch
+    assert ours == pytest.approx(benchmark.gflop_of(lambda: layer(x)))
 
 
 def test_least_time_is_operations_over_peak(benchmark, monkeypatch):

@@ -76,7 +76,7 @@ def test_missing_openvino_says_how_to_get_it(monkeypatch):
 def test_back_end_is_built_again_only_for_other_weights(network, monkeypatch):
     built = []
     monkeypatch.setattr(
-        "medssl.inference.mc_dropout.open_backend", lambda name, net, window: built.append(name) or PlainOneWindow(net)
+        "medssl.inference.mc_dropout.open_backend", lambda name, net, *_: built.append(name) or PlainOneWindow(net)
     )
     inferer = MCDropoutInferer(WINDOW, STRIDE, 1, backend="compile")
     image = torch.rand(1, 1, *WINDOW)

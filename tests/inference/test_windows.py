@@ -40,14 +40,17 @@ def test_grid_is_that_of_monais_sliding_windows(window, more, stride):
 @given(
     window=st.tuples(SIDE, SIDE, SIDE),
     factors=st.tuples(*[st.floats(1, 3.5)] * 3),
+    shares=st.tuples(*[st.floats(0.2, 1.2)] * 3),
     samples=st.integers(1, 30),
 )
-def test_every_voxel_gets_enough_samples_from_windows_inside_the_scan(window, factors, samples):
+def test_every_voxel_gets_enough_samples_from_the_windows_of_the_grid(window, factors, shares, samples):
     size = tuple(int(w * factor) for w, factor in zip(window, factors, strict=True))
-    plan = overlap_plan(size, window, samples)
-    assert all(0 <= a <= n - w for start in plan for a, n, w in zip(start, size, window, strict=True))
+    stride = tuple(max(1, int(w * share)) for w, share in zip(window, shares, strict=True))
+    plan = overlap_plan(size, window, stride, samples)
+    everything = grid_plan(size, window, stride, samples)
+    assert list(plan) == list(everything) and min(plan.values()) >= 1
     assert samples_of_voxels(plan, size, window).min() >= samples
-    assert min(plan.values()) >= 1 and list(plan) == sorted(plan)
+    assert sum(plan.values()) <= sum(everything.values())
 
 
 @settings(deadline=None, max_examples=15)
@@ -55,7 +58,7 @@ def test_every_voxel_gets_enough_samples_from_windows_inside_the_scan(window, fa
 def test_no_voxels_mean_is_less_certain_than_that_of_two_fifths_of_the_samples(factors, samples):
     window = (20, 24, 8)
     size = tuple(int(w * factor) for w, factor in zip(window, factors, strict=True))
-    plan = overlap_plan(size, window, samples)
+    plan = overlap_plan(size, window, (5, 6, 4), samples)
     windows = samples_of_voxels(dict.fromkeys(plan, 1), size, window)
     inverse = samples_of_voxels({start: 1 / count for start, count in plan.items()}, size, window)
     assert (
@@ -63,26 +66,31 @@ def test_no_voxels_mean_is_less_certain_than_that_of_two_fifths_of_the_samples(f
     ).all()  # variance of a mean over windows that count alike
 
 
-def test_thesis_scan_takes_275_passes_instead_of_28900():
+@pytest.mark.parametrize(("stride", "passes"), [((8, 8, 8), 1665), ((32, 32, 16), 275), ((64, 64, 16), 203)])
+def test_thesis_scan_takes_few_of_28900_passes(stride, passes):
     size = (256, 256, 64)
-    plan = overlap_plan(size, THESIS_WINDOW, 20)
-    assert sum(plan.values()) == 275
+    plan = overlap_plan(size, THESIS_WINDOW, stride, 20)
+    assert sum(plan.values()) == passes
     assert sum(grid_plan(size, THESIS_WINDOW, (8, 8, 8), 20).values()) == 28_900
     assert samples_of_voxels(plan, size, THESIS_WINDOW).min() == 20
 
 
 @pytest.mark.parametrize("size", [(256, 256, 64), (160, 160, 64), (256, 256, 32), (288, 288, 88), (330, 330, 100)])
 @pytest.mark.parametrize("samples", [5, 20])
-def test_passes_lie_between_the_least_possible_and_those_at_half_overlap(size, samples):
-    passes = sum(overlap_plan(size, THESIS_WINDOW, samples).values())
+def test_passes_lie_between_the_least_possible_and_those_of_the_grid(size, samples):
+    passes = sum(overlap_plan(size, THESIS_WINDOW, half(THESIS_WINDOW), samples).values())
     least = samples * math.prod(length // w for length, w in zip(size, THESIS_WINDOW, strict=True))
     assert least <= passes <= sum(grid_plan(size, THESIS_WINDOW, half(THESIS_WINDOW), samples).values())
 
 
 def test_scan_of_one_window_gets_all_samples_there():
-    assert overlap_plan(THESIS_WINDOW, THESIS_WINDOW, 20) == {(0, 0, 0): 20}
+    assert overlap_plan(THESIS_WINDOW, THESIS_WINDOW, (8, 8, 8), 20) == {(0, 0, 0): 20}
 
 
 def test_corner_voxel_lies_in_one_window_which_draws_all_of_its_samples():
-    plan = overlap_plan((100, 90, 40), (64, 64, 16), 7)
+    plan = overlap_plan((100, 90, 40), (64, 64, 16), (16, 16, 8), 7)
     assert plan[0, 0, 0] == plan[36, 26, 24] == 7
+
+
+def test_stride_longer_than_the_window_leaves_no_voxel_out():
+    assert list(grid_plan((20, 8, 4), (8, 8, 4), (30, 30, 30), 1)) == [(0, 0, 0), (8, 0, 0), (12, 0, 0)]

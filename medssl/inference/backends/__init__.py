@@ -1,6 +1,7 @@
 """What computes a pass: back ends of one face, so that modes and statistics need not know which it is."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -8,9 +9,10 @@ from torch import Tensor, nn
 from medssl.errors import ConfigError
 from medssl.inference.backends.compiled import CompiledBackend
 from medssl.inference.backends.eager import EagerBackend
-from medssl.inference.backends.openvino import OpenVINOBackend
+from medssl.inference.backends.int8 import Int8Backend
+from medssl.inference.backends.openvino import OpenVINOBackend, converted
 
-BACKENDS = ("eager", "compile", "openvino")
+BACKENDS = ("eager", "compile", "openvino", "int8")
 
 
 class Backend(Protocol):
@@ -37,10 +39,15 @@ def check_backend(name: str) -> str:
     return name
 
 
-def open_backend(name: str, network: nn.Module, window: Sequence[int]) -> Backend:
-    """The back end `name` for windows of one size of `network`; ConfigError where it cannot be had."""
+def open_backend(name: str, network: nn.Module, window: Sequence[int], models_dir: str | Path | None = None) -> Backend:
+    """The back end `name` for windows of one size of `network`; ConfigError where it cannot be had.
+
+    models_dir: the folder of the network's weights, where `int8` has its graphs.
+    """
     if name == "compile":
         return CompiledBackend(network)
     if name == "openvino":
-        return OpenVINOBackend(network, window)
+        return OpenVINOBackend(network, *converted(network, window))
+    if name == "int8":
+        return Int8Backend(network, window, models_dir)
     return EagerBackend(network)

@@ -19,10 +19,7 @@ class OneWindowBackend(ABC):
     shares_encoder = True
 
     def __init__(self, network: nn.Module) -> None:
-        if not all(hasattr(network, part) for part in PARTS):
-            raise ConfigError(
-                f"{type(network).__name__}: has no {', '.join(PARTS)}, which this back end needs. Use --backend eager."
-            )
+        require_parts(network)
         self.network: Any = network
 
     @abstractmethod
@@ -47,3 +44,11 @@ class OneWindowBackend(ABC):
             return torch.cat([self.decode_window(self.encode_window(window), masks) for window in windows.split(1)])
         rows = zip(windows.split(1), seeds, strict=True)
         return torch.cat([self.decode(self.encode_window(window), seed) for window, seed in rows])
+
+
+def require_parts(network: nn.Module) -> None:
+    """ConfigError unless `network` has the parts that fixed graphs are made of."""
+    if not all(hasattr(network, part) for part in PARTS):
+        raise ConfigError(
+            f"{type(network).__name__}: has no {', '.join(PARTS)}, which this back end needs. Use --backend eager."
+        )

@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU: encoder and decoder as fixed graphs in float32, dropout masks as inputs."""
+"""OpenVINO on the CPU: encoder and decoder as fixed graphs, dropout masks as inputs."""
 
 import os
 import sys
@@ -10,21 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from medssl.errors import ConfigError
-from medssl.inference.backends.one_window import OneWindowBackend
+from medssl.inference.backends.one_window import OneWindowBackend, require_parts
 from medssl.networks.mc_dropout import generator_of
 
 
 class OpenVINOBackend(OneWindowBackend):
-    """The network's parts as OpenVINO graphs for windows of one size; ConfigError without the extra `openvino`."""
+    """Passes by two OpenVINO graphs, the encoder and the decoder of `network` for windows of one size."""
 
-    def __init__(self, network: nn.Module, window: Sequence[int]) -> None:
+    def __init__(self, network: nn.Module, encoder: Any, decoder: Any) -> None:
         super().__init__(network)
-        example = torch.zeros(1, self.network.arguments["in_channels"], *window)
-        with torch.inference_mode(False), torch.no_grad():
-            features = self.network.encode(example)
-            masks = self.network.draw_masks(generator_of(0))
-            self._encoder = _compiled(EncoderGraph(self.network), (example,))
-            self._decoder = _compiled(DecoderGraph(self.network, len(features)), (*features, *masks))
+        self._encoder, self._decoder = compiled(encoder), compiled(decoder)
 
     def encode_window(self, window: Tensor) -> list[Tensor]:
         found = self._encoder([window.numpy(force=True)])
@@ -68,8 +63,23 @@ def import_openvino() -> ModuleType:
     return openvino
 
 
-def _compiled(graph: nn.Module, example: tuple[Tensor, ...]) -> Any:
-    openvino = import_openvino()
-    model = openvino.convert_model(graph.eval(), example_input=example, input=[tuple(x.shape) for x in example])
+def converted(network: Any, window: Sequence[int]) -> tuple[Any, Any]:
+    """Encoder and decoder of `network` as OpenVINO models in float32; ConfigError without the extra `openvino`."""
+    require_parts(network)
+    example = torch.zeros(1, network.arguments["in_channels"], *window)
+    with torch.inference_mode(False), torch.no_grad():
+        features = network.encode(example)
+        masks = network.draw_masks(generator_of(0))
+        encoder = _converted(EncoderGraph(network), (example,))
+        return encoder, _converted(DecoderGraph(network, len(features)), (*features, *masks))
+
+
+def compiled(model: Any) -> Any:
+    """The model ready to run on the CPU: what is not quantised in float32, as many threads as torch has."""
     settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads()}
-    return openvino.Core().compile_model(model, "CPU", settings)
+    return import_openvino().Core().compile_model(model, "CPU", settings)
+
+
+def _converted(graph: nn.Module, example: tuple[Tensor, ...]) -> Any:
+    shapes = [tuple(x.shape) for x in example]
+    return import_openvino().convert_model(graph.eval(), example_input=example, input=shapes)
