@@ -182,18 +182,23 @@ def samples(
 @app.command("compare-modes")
 def compare_modes(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    side: Annotated[
+        list[str] | None,
+        typer.Option(help="A mode, with a stride of its own or without: fast@8,8,8; the others differ from the first."),
+    ] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
     stride: Annotated[str, typer.Option(help="Of the windows, e.g. 8,8,8; default: as trained.")] = "",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
     again: Annotated[
-        int | None, typer.Option(min=0, help="Of these the first that reference predicts twice; default: all.")
+        int | None, typer.Option(min=0, help="Of these the first that the first side predicts twice; default: all.")
     ] = None,
 ) -> None:
-    """Is fast the same as reference? Predict the test cases with every mode; write RUN/modes.csv, print the summary."""
-    from medssl.inference.compare_modes import KIND, write_mode_comparison
+    """Is fast the same as reference? Predict the test cases by both, or by each --side; write RUN/modes.csv."""
+    from medssl.inference.compare_modes import DEFAULT_SIDES, KIND, Side, write_mode_comparison
     from medssl.inference.comparison import summary_table
 
-    path, rows = write_mode_comparison(run, samples, _numbers(stride) if stride else None, cases, again)
+    sides = [Side.parse(text) for text in side] if side else DEFAULT_SIDES
+    path, rows = write_mode_comparison(run, sides, samples, _numbers(stride) if stride else None, cases, again)
     console.print(summary_table(KIND, rows))
     console.print(f"cases: {path}", highlight=False, markup=False)
 

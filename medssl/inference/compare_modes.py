@@ -1,7 +1,9 @@
-"""Is a mode of inference the same as `reference`? RUN/modes.csv: the test cases by each, and what chance alone does."""
+"""Is `fast` the same as `reference`? A run's test cases by several modes and strides, compared case by case."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from medssl.data.cases import read_split
 from medssl.engine.distributed import local_device
@@ -9,15 +11,51 @@ from medssl.engine.run_folder import read_facts
 from medssl.errors import ConfigError
 from medssl.inference.comparison import SCORES, Row, case_rows
 from medssl.inference.evaluation import evaluation_folder, write_rows
-from medssl.inference.predictor import load_predictor
+from medssl.inference.mc_dropout import MODES as KNOWN_MODES
+from medssl.inference.predictor import Predictor, load_predictor
 from medssl.run_files import MODES
 
 KIND = "mode"
-AGAIN = "reference, other seed"
+AGAIN = ", other seed"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A way to predict: a mode, and the stride of its windows if it is not the comparison's."""
+
+    mode: str
+    stride: tuple[int, ...] | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Side":
+        """From `fast` or `fast@8,8,8`; ConfigError for anything else."""
+        mode, _, stride = text.partition("@")
+        numbers = [number.strip() for number in stride.split(",")] if stride else []
+        if mode not in KNOWN_MODES or len(numbers) not in (0, 3) or not all(n.isdecimal() and int(n) for n in numbers):
+            raise ConfigError(
+                f"side '{text}': expected one of {', '.join(KNOWN_MODES)}, with or without a stride, e.g. fast@8,8,8."
+            )
+        return cls(mode, tuple(int(number) for number in numbers) or None)
+
+    @property
+    def name(self) -> str:
+        return self.mode if self.stride is None else f"{self.mode} @ {'x'.join(map(str, self.stride))}"
+
+    def predictor(self, run: str | Path, other_seed: bool = False, **settings: Any) -> Predictor:
+        """Predicts as this side; `reference` by `exact`, which gives the same numbers in half of the time."""
+        mode = "exact" if self.mode == "reference" else self.mode
+        own = {} if self.stride is None else {"stride": self.stride}
+        found = load_predictor(run, mode=mode, **settings | own)
+        found.seed += other_seed
+        return found
+
+
+DEFAULT_SIDES = (Side("reference"), Side("fast"))
 
 
 def write_mode_comparison(
     run: str | Path,
+    sides: Sequence[Side] = DEFAULT_SIDES,
     samples: int | None = None,
     stride: Sequence[int] | None = None,
     limit: int | None = None,
@@ -25,27 +63,22 @@ def write_mode_comparison(
 ) -> tuple[Path, list[Row]]:
     """Write modes.csv into the folder of a finished run, and return its path and rows.
 
-    A row for each test case and each of `reference`, `reference` with another seed (how much chance does) and `fast`:
-    its mean Dice over the structures and PAvPU, how far both are from the first one's, and the correlation of the
-    voxels' entropies with the first one's. `reference` is computed by `exact`: the same numbers in half of the time.
-    limit: only the first cases. again: with another seed only the first of these; None for all of them. Raises
-    ConfigError without test cases.
+    A row for each test case and each of `sides`, and of the first one with another seed (how much chance does): its
+    mean Dice over the structures and PAvPU, how far both are from the first side's, and the correlation of the voxels'
+    entropies with the first side's. samples and stride: of all sides that say no other; None: as trained. limit: only
+    the first cases. again: with another seed only the first of these; None for all of them. Raises ConfigError without
+    test cases.
     """
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
-    settings = {"samples": samples, "stride": stride, "device": str(local_device())}
+    settings: dict[str, Any] = {"samples": samples, "stride": stride, "device": str(local_device())}
     settings["paper_crop"] = read_facts(run)["paper_crop"]
-    reference, fast = (load_predictor(run, mode=mode, **settings) for mode in ("exact", "fast"))
-    sides = {"reference": reference, "fast": fast}
-    with_chance = {**sides, AGAIN: load_predictor(run, mode="exact", seed=reference.seed + 1, **settings)}
-    rows = [
-        row
-        for number, case in enumerate(cases)
-        for row in case_rows(
-            KIND, with_chance if again is None or number < again else sides, case, evaluation_folder(run)
-        )
-    ]
-    path = Path(run) / MODES
-    write_rows(path, ("case", KIND, *SCORES), rows)
+    predictors = {side.name: side.predictor(run, **settings) for side in sides}
+    chance = {sides[0].name + AGAIN: sides[0].predictor(run, other_seed=True, **settings)}
+    path, rows = Path(run) / MODES, list[Row]()
+    for number, case in enumerate(cases):
+        compared = predictors | chance if again is None or number < again else predictors
+        rows += case_rows(KIND, compared, case, evaluation_folder(run))
+        write_rows(path, ("case", KIND, *SCORES), rows)  # after each: a comparison may take hours
     return path, rows

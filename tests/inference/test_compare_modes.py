@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from medssl.errors import ConfigError
-from medssl.inference.compare_modes import AGAIN, KIND, write_mode_comparison
+from medssl.inference.compare_modes import AGAIN, KIND, Side, write_mode_comparison
 from medssl.inference.comparison import correlation, mean_scores, summary_table
+
+CHANCE = "reference" + AGAIN
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +22,30 @@ def comparison(trained_run, tmp_path_factory):
 def test_each_case_has_a_row_for_each_mode(comparison):
     path, rows = comparison
     stored = list(csv.DictReader(path.open()))
-    assert [row["mode"] for row in stored] == ["reference", "fast", AGAIN, "reference", "fast"]
+    assert [row["mode"] for row in stored] == ["reference", "fast", CHANCE, "reference", "fast"]
     assert [row["case"] for row in stored] == [row["case"] for row in rows] and len({r["case"] for r in rows}) == 2
 
 
 def test_reference_agrees_with_itself_and_not_quite_with_another_seed(comparison):
     rows = {row["mode"]: row for row in comparison[1][:3]}
     assert rows["reference"]["dice_difference"] == 0 and rows["reference"]["entropy_correlation"] == 1
-    assert rows[AGAIN]["entropy_correlation"] < 0.9999  # other samples
+    assert rows[CHANCE]["entropy_correlation"] < 0.9999  # other samples
+
+
+def test_sides_may_have_strides_of_their_own(trained_run, tmp_path):
+    run = shutil.copytree(trained_run, tmp_path / "run")
+    sides = [Side.parse("fast@16,16,8"), Side.parse("fast@32,32,16"), Side.parse("fast")]
+    _, rows = write_mode_comparison(run, sides, samples=2, stride=(32, 32, 16), limit=1, again=0)
+    dense, sparse, default = rows
+    assert [row["mode"] for row in rows] == ["fast @ 16x16x8", "fast @ 32x32x16", "fast"]
+    assert dense["entropy_correlation"] == 1 and sparse["entropy_correlation"] < 1
+    assert {**sparse, "mode": "", "seconds": 0} == {**default, "mode": "", "seconds": 0}  # --stride is that of the rest
+
+
+@pytest.mark.parametrize("text", ["quick", "fast@8", "fast@8,8,x", "fast@0,8,8", "@8,8,8", ""])
+def test_side_that_is_none_is_refused_with_an_example(text):
+    with pytest.raises(ConfigError, match="fast@8,8,8"):
+        Side.parse(text)
 
 
 def test_summary_has_means_and_the_largest_difference_of_a_case():
