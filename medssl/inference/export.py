@@ -3,7 +3,9 @@
 import json
 import shutil
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
+
+from torch import nn
 
 from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
@@ -36,18 +38,15 @@ def export_bundle(folder: RunFolder, bundle_root: str | Path, predictor: Predict
     """
     if not folder.is_writer:
         return None
-    source, target = Path(bundle_root), folder.path / "bundle"
-    require_bundle(source)
     network, pipeline = predictor.network, predictor.pipeline
     inferer = cast(MCDropoutInferer, predictor.inferer)
-    inference = json.loads((source / "configs" / "inference.json").read_text())
+    inference, metadata = template_configs(bundle_root)
     inference["network_def"] = {
         "_target_": f"{type(network).__module__}.{type(network).__name__}",
         **network.arguments,  # type: ignore[dict-item]
     }
     inference["data_facts"] = facts_to_json(pipeline)
     inference |= {
-        "bundle_root": ".",
         "seed": predictor.seed,
         "samples": inferer.samples,
         "stride": list(inferer.stride),
@@ -55,21 +54,39 @@ def export_bundle(folder: RunFolder, bundle_root: str | Path, predictor: Predict
         "mode": inferer.mode,
         "backend": inferer.backend,
     }
-    metadata = json.loads((source / "configs" / "metadata.json").read_text())
     _describe_outputs(metadata, pipeline)
-    write_text_atomically(target / "configs" / "inference.json", json.dumps(inference, indent=4))
-    write_text_atomically(target / "configs" / "metadata.json", json.dumps(metadata, indent=4))
-    copy_card(source, target)
+    return write_bundle(folder, bundle_root, inference, metadata, network)
+
+
+def template_configs(
+    bundle_root: str | Path, inference: str = "inference.json"
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The inference config of that name and the metadata of a bundle, to be changed for a run; ConfigError if none."""
+    require_bundle(bundle_root)
+    found, metadata = (
+        json.loads((Path(bundle_root) / "configs" / name).read_text()) for name in (inference, "metadata.json")
+    )
+    return found, metadata
+
+
+def write_bundle(
+    folder: RunFolder,
+    bundle_root: str | Path,
+    inference: dict[str, Any],
+    metadata: dict[str, Any],
+    network: nn.Module,
+) -> Path:
+    """Write `bundle/` into the run's folder: these configs, these weights, card and licence of `bundle_root`."""
+    target = folder.path / "bundle"
+    configs = {"inference.json": inference | {"bundle_root": "."}, "metadata.json": metadata}
+    for name, content in configs.items():
+        write_text_atomically(target / "configs" / name, json.dumps(content, indent=4))
+    for name in ("LICENSE", "docs/README.md", "configs/logging.conf"):
+        if (Path(bundle_root) / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(Path(bundle_root) / name, target / name)
     save_tensors(network.state_dict(), target / "models" / "model.pt")
     return target
-
-
-def copy_card(source: Path, target: Path) -> None:
-    """Licence, card and logging of a bundle, as they are."""
-    for name in ("LICENSE", "docs/README.md", "configs/logging.conf"):
-        if (source / name).is_file():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, target / name)
 
 
 def _describe_outputs(metadata: dict, pipeline: Pipeline) -> None:

@@ -1,15 +1,12 @@
 """A finished training as a MONAI bundle of its own: averaged weights, memory banks reduced to their means."""
 
 import copy
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medssl.engine.checkpoint import save_tensors
 from medssl.engine.run_folder import RunFolder
-from medssl.files import write_text_atomically
-from medssl.inference.export import copy_card, require_bundle
+from medssl.inference.export import template_configs, write_bundle
 from natural_image_ext.inference.predictor import PicturePredictor
 from natural_image_ext.inference.scene_predictor import ScenePredictor
 from natural_image_ext.networks.classifier import Classifier
@@ -66,22 +63,15 @@ def _export(
 ) -> Path | None:
     if not folder.is_writer:
         return None
-    source, target = Path(bundle_root), folder.path / "bundle"
-    require_bundle(source)
     network, arguments = copy.deepcopy(network), dict(network.arguments)
     for_inference = getattr(network.head, "for_inference", None)
     if for_inference is not None:
         network.head, arguments["bank_size"] = for_inference(), 1
-    inference = json.loads((source / "configs" / "inference.json").read_text())
-    inference |= {"bundle_root": ".", "classes": list(classes), **changes}
+    inference, metadata = template_configs(bundle_root)
+    inference |= {"classes": list(classes), **changes}
     inference["network_def"] = {"_target_": builder, **arguments}
-    metadata = json.loads((source / "configs" / "metadata.json").read_text())
     formats = metadata["network_data_format"]
     formats["inputs"]["image"]["spatial_shape"] = spatial_shape
     formats["outputs"]["pred"]["channel_def"] = {str(number): name for number, name in enumerate(classes)}
     formats["outputs"]["pred"]["num_channels"] = len(classes)
-    write_text_atomically(target / "configs" / "inference.json", json.dumps(inference, indent=4))
-    write_text_atomically(target / "configs" / "metadata.json", json.dumps(metadata, indent=4))
-    copy_card(source, target)
-    save_tensors(network.state_dict(), target / "models" / "model.pt")
-    return target
+    return write_bundle(folder, bundle_root, inference, metadata, network)

@@ -1,15 +1,12 @@
 """A network trained on the slices of scans as a bundle of its own, which predicts, reviews and serves whole scans."""
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
 from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
-from medssl.engine.checkpoint import save_tensors
 from medssl.engine.run_folder import RunFolder
-from medssl.files import write_text_atomically
-from medssl.inference.export import copy_card, require_bundle
+from medssl.inference.export import template_configs, write_bundle
 from medssl.inference.predictor import Predictor
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
@@ -22,24 +19,16 @@ def export_slices(folder: RunFolder, bundle_root: str | Path, predictor: Predict
     """
     if not folder.is_writer:
         return None
-    source, target = Path(bundle_root), folder.path / "bundle"
-    require_bundle(source)
     network = cast(SegmentationNetwork, predictor.network)
-    inference = json.loads((source / "configs" / "scans_inference.json").read_text())
+    inference, metadata = template_configs(bundle_root, "scans_inference.json")
     inference |= {
-        "bundle_root": ".",
         "data_facts": facts_to_json(predictor.pipeline),
         "network_def": {"_target_": "natural_image_ext.networks.build_segmentation", **network.arguments},
         "seed": predictor.seed,
         **predictor.inferer.settings(),
     }
-    metadata = json.loads((source / "configs" / "metadata.json").read_text())
     _describe_slices(metadata, predictor.pipeline)
-    write_text_atomically(target / "configs" / "inference.json", json.dumps(inference, indent=4))
-    write_text_atomically(target / "configs" / "metadata.json", json.dumps(metadata, indent=4))
-    copy_card(source, target)
-    save_tensors(network.state_dict(), target / "models" / "model.pt")
-    return target
+    return write_bundle(folder, bundle_root, inference, metadata, network)
 
 
 def _describe_slices(metadata: dict[str, Any], pipeline: Pipeline) -> None:
