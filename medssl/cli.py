@@ -82,7 +82,7 @@ def predict(
     backend: Annotated[
         str | None, typer.Option(help="What computes: eager, compile, openvino or int8; default: as trained.")
     ] = None,
-    stride: Annotated[str, typer.Option(help="Of exact's and reference's windows, e.g. 32,32,16.")] = "",
+    stride: Annotated[str, typer.Option(help="Of the windows, e.g. 64,64,16; default: as trained.")] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
     dicom: Annotated[
         bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
@@ -207,7 +207,7 @@ def compare_modes(
 def quantise(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
-    stride: Annotated[str, typer.Option(help="Of the windows of exact; default: as trained.")] = "",
+    stride: Annotated[str, typer.Option(help="Of the windows; default: as trained.")] = "",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first validation cases; default: all.")] = None,
     windows: Annotated[int, typer.Option(min=1, help="Windows of training scans to calibrate with.")] = 32,
 ) -> None:

@@ -43,8 +43,8 @@ class MCDropoutInferer(Inferer):
     Every pass over a voxel is a sample of it; the windows over it count alike. Three modes with the same outputs:
     `reference`, the thesis' protocol: `samples` passes at every window, the windows one `stride` apart;
     `exact`, the same passes with their work shared: the encoder runs once a window, dropped channels are not computed;
-    `fast`, as `exact` at the same windows with fewer passes each: overlapping windows are samples of what they share,
-    and every voxel gets at least `samples` of them.
+    `fast`, as `exact` at the same windows with fewer passes each: overlapping windows are samples of what they share.
+    Every voxel gets at least `samples` of them and a mean as certain as that of `samples` passes of one window.
     A network without `encode` and `decode_kept` (see MCDropoutUNet3D) makes whole passes in every mode.
 
     window and stride are (height, width, depth) in voxels; the thesis uses 128x128x32 and 8x8x8 with 20 samples.
@@ -59,7 +59,7 @@ class MCDropoutInferer(Inferer):
         stride: Sequence[int],
         samples: int = 20,
         window_batch: int | str = "auto",
-        mode: str = "exact",
+        mode: str = "fast",
         backend: str = "eager",
     ) -> None:
         super().__init__()

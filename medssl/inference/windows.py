@@ -10,7 +10,6 @@ import numpy as np
 Start = tuple[int, ...]
 Plan = dict[Start, int]  # first voxel of a window -> its samples, in the order of the voxels
 Box = tuple[EllipsisType | slice, ...]
-EFFECTIVE = 0.4
 
 
 def grid_plan(size: Sequence[int], window: Sequence[int], stride: Sequence[int], samples: int) -> Plan:
@@ -23,11 +22,10 @@ def grid_plan(size: Sequence[int], window: Sequence[int], stride: Sequence[int],
 
 
 def overlap_plan(size: Sequence[int], window: Sequence[int], stride: Sequence[int], samples: int) -> Plan:
-    """The windows of `grid_plan` with few passes that give every voxel at least `samples`: where windows overlap, they
-    are samples of what they share.
+    """The windows of `grid_plan` with few passes: where windows overlap, they are samples of what they share.
 
-    In a corner of the scan, where a voxel lies in one window, that one draws all samples; windows inside draw one or a
-    few.
+    Every voxel gets at least `samples`, and a mean as certain as that of `samples` passes of one window. In a corner of
+    the scan, where a voxel lies in one window, that one draws all samples; windows inside draw one or a few.
     """
     axes = [regular_starts(*axis) for axis in zip(size, window, stride, strict=True)]
     counts = few_samples(axes, size, window, samples)
@@ -49,9 +47,10 @@ def regular_starts(length: int, window: int, stride: int) -> list[int]:
 def few_samples(axes: Sequence[Sequence[int]], size: Sequence[int], window: Sequence[int], samples: int) -> np.ndarray:
     """Samples k of each window, at least one: as few as leave every voxel enough (one axis for each of `axes`).
 
-    Enough is `samples` of them, and that the mean over its m windows, which count alike, is no less certain than that
-    of EFFECTIVE * `samples` passes: sum of 1 / k <= m^2 / (EFFECTIVE * `samples`). Where the fewest windows lie samples
-    are added first, one by one to the window that has the fewest, of such to the one that lies most alone.
+    Enough is that the mean over the m windows of a voxel, which count alike, varies no more than that of `samples`
+    passes: sum of 1 / k <= m^2 / `samples`. It follows that these are at least `samples` passes: their number is at
+    least m^2 / sum of 1 / k. Where the fewest windows lie samples are added first, one by one to the window that has
+    the fewest, of such to the one that lies most alone.
     """
     covers = [_cover(*axis) for axis in zip(axes, size, window, strict=True)]
     counts = np.ones([len(starts) for starts in axes], dtype=np.int64)
@@ -60,9 +59,7 @@ def few_samples(axes: Sequence[Sequence[int]], size: Sequence[int], window: Sequ
     first = alone / (2 * alone.max())
     for cell in zip(*np.unravel_index(windows.argsort(axis=None, kind="stable"), windows.shape), strict=True):
         over = tuple(slice(*cover[i].nonzero()[0][[0, -1]] + (0, 1)) for cover, i in zip(covers, cell, strict=True))
-        while (1 / counts[over]).sum() > windows[cell] ** 2 / (EFFECTIVE * samples) + 1e-9 or counts[
-            over
-        ].sum() < samples:
+        while (1 / counts[over]).sum() > windows[cell] ** 2 / samples + 1e-9:
             fewest = np.unravel_index((counts[over] - first[over]).argmin(), counts[over].shape)
             counts[over][fewest] += 1
     return counts

@@ -55,18 +55,17 @@ def test_every_voxel_gets_enough_samples_from_the_windows_of_the_grid(window, fa
 
 @settings(deadline=None, max_examples=15)
 @given(factors=st.tuples(*[st.floats(1, 3.5)] * 3), samples=st.integers(1, 30))
-def test_no_voxels_mean_is_less_certain_than_that_of_two_fifths_of_the_samples(factors, samples):
+def test_no_voxels_mean_is_less_certain_than_that_of_as_many_passes_of_one_window(factors, samples):
     window = (20, 24, 8)
     size = tuple(int(w * factor) for w, factor in zip(window, factors, strict=True))
     plan = overlap_plan(size, window, (5, 6, 4), samples)
     windows = samples_of_voxels(dict.fromkeys(plan, 1), size, window)
     inverse = samples_of_voxels({start: 1 / count for start, count in plan.items()}, size, window)
-    assert (
-        inverse / windows**2 <= 1 / (0.4 * samples) + 1e-9
-    ).all()  # variance of a mean over windows that count alike
+    variance_of_mean = inverse / windows**2  # windows count alike; in units of a pass
+    assert (variance_of_mean <= 1 / samples + 1e-9).all()
 
 
-@pytest.mark.parametrize(("stride", "passes"), [((8, 8, 8), 1665), ((32, 32, 16), 275), ((64, 64, 16), 203)])
+@pytest.mark.parametrize(("stride", "passes"), [((8, 8, 8), 2001), ((32, 32, 16), 415), ((64, 64, 16), 263)])
 def test_thesis_scan_takes_few_of_28900_passes(stride, passes):
     size = (256, 256, 64)
     plan = overlap_plan(size, THESIS_WINDOW, stride, 20)
