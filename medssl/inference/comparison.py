@@ -44,9 +44,10 @@ def mean_scores(kind: str, rows: Sequence[Row], side: str) -> dict[str, float]:
 def summary_table(kind: str, rows: Sequence[Row]) -> Table:
     """A line for each side: mean Dice and PAvPU, difference of the means (largest of a case), correlation (least)."""
     table = Table(title="differences from the first line, of the same cases")
-    scores = ("Dice", "difference (most)", "PAvPU", "difference (most)", "entropy, r (least)", "seconds")
-    for title in (kind, "cases", *scores):
-        table.add_column(title)
+    scores = ("Dice", "differs (most)", "PAvPU", "differs (most)", "entropy, r (least)", "s")
+    table.add_column(kind, min_width=9)
+    for title in ("cases", *scores):
+        table.add_column(title, overflow="fold")
     for side in dict.fromkeys(row[kind] for row in rows):
         own = [row for row in rows if row[kind] == side]
         mean, cells = mean_scores(kind, rows, side), [side, str(len(own))]
