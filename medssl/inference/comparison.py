@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.table import Table
 
 from medssl.inference.evaluation import Evaluation
@@ -43,9 +44,9 @@ def mean_scores(kind: str, rows: Sequence[Row], side: str) -> dict[str, float]:
 
 def summary_table(kind: str, rows: Sequence[Row]) -> Table:
     """A line for each side: mean Dice and PAvPU, difference of the means (largest of a case), correlation (least)."""
-    table = Table(title="differences from the first line, of the same cases")
+    table = Table(title="differences from the first line, of the same cases", box=box.SIMPLE)
     scores = ("Dice", "differs (most)", "PAvPU", "differs (most)", "entropy, r (least)", "s")
-    table.add_column(kind, min_width=9)
+    table.add_column(kind, min_width=10)
     for title in ("cases", *scores):
         table.add_column(title, overflow="fold")
     for side in dict.fromkeys(row[kind] for row in rows):
