@@ -190,7 +190,8 @@ def compare_modes(
     stride: Annotated[str, typer.Option(help="Of the windows, e.g. 8,8,8; default: as trained.")] = "",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
     again: Annotated[
-        int | None, typer.Option(min=0, help="Of these the first that the first side predicts twice; default: all.")
+        int | None,
+        typer.Option(min=0, help="Of these the first that get another seed, too; default: all."),
     ] = None,
 ) -> None:
     """Is fast the same as reference? Predict the test cases by both, or by each --side; write RUN/modes.csv."""

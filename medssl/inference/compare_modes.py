@@ -63,11 +63,11 @@ def write_mode_comparison(
 ) -> tuple[Path, list[Row]]:
     """Write modes.csv into the folder of a finished run, and return its path and rows.
 
-    A row for each test case and each of `sides`, and of the first one with another seed (how much chance does): its
-    mean Dice over the structures and PAvPU, how far both are from the first side's, and the correlation of the voxels'
-    entropies with the first side's. samples and stride: of all sides that say no other; None: as trained. limit: only
-    the first cases. again: with another seed only the first of these; None for all of them. Raises ConfigError without
-    test cases.
+    A row for each test case and each of `sides`, once more with another seed (how much chance does; modes share the
+    first draws of a window if their seed is the same): its mean Dice over the structures and PAvPU, how far both are
+    from the first side's, and the correlation of the voxels' entropies with the first side's. samples and stride: of
+    all sides that say no other; None: as trained. limit: only the first cases. again: with another seed only the first
+    of these; None for all of them. Raises ConfigError without test cases.
     """
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
@@ -75,7 +75,7 @@ def write_mode_comparison(
     settings: dict[str, Any] = {"samples": samples, "stride": stride, "device": str(local_device())}
     settings["paper_crop"] = read_facts(run)["paper_crop"]
     predictors = {side.name: side.predictor(run, **settings) for side in sides}
-    chance = {sides[0].name + AGAIN: sides[0].predictor(run, other_seed=True, **settings)}
+    chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in sides}
     path, rows = Path(run) / MODES, list[Row]()
     for number, case in enumerate(cases):
         compared = predictors | chance if again is None or number < again else predictors
