@@ -117,7 +117,20 @@ def _explain(kind: type[BaseException], error: BaseException, trace: TracebackTy
         print(f"{type(known).__name__}: {known}", file=sys.stderr)
 
 
-def default_output_dir(bundle: str, dataset: str, labelled: int | None, seed: int, variant: str = "") -> str:
-    """`runs/<bundle>/<dataset>_<labelled>_seed<seed>`, the data set after the variant's name where that differs."""
+def default_output_dir(
+    bundle: str,
+    dataset: str,
+    labelled: int | float | None,
+    seed: int,
+    variant: str = "",
+    lists_dir: str | Path | None = None,
+) -> str:
+    """`runs/<bundle>/<dataset>_<labelled>_seed<seed>`, the data set after the variant's name where that differs.
+
+    lists_dir: of the lists that say which images are labelled; the run is then called after it, `list_<its name>`.
+    """
     name = f"{variant}_{dataset}" if variant not in ("", bundle) else dataset
-    return f"runs/{bundle}/{name}_{'preset' if labelled is None else labelled}_seed{seed}"
+    labels = "preset" if labelled is None else str(labelled)
+    if lists_dir is not None:
+        labels = f"list_{Path(lists_dir).resolve().name}"
+    return f"runs/{bundle}/{name}_{labels}_seed{seed}"

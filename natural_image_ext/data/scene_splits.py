@@ -10,7 +10,8 @@ from typing import Any
 from medssl.data.cases import ROLES
 from medssl.errors import ConfigError, DataError
 from natural_image_ext.data.roles import RoleSplit, read_content
-from natural_image_ext.data.scenes import Scenes, SceneSource, listed_scenes
+from natural_image_ext.data.scene_lists import list_files, listed_scenes
+from natural_image_ext.data.scenes import Scenes, SceneSource
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ def split_scenes(
     labelled scenes are drawn with seed among those with a mask; validation scenes are taken from them. Where the source
     has no test part, `test` is the last share of every film (names up to the first _; of the whole folder where most
     names are films of one image), not drawn, as neighbouring frames are alike; only at the cut two neighbours are on
-    both sides. lists_dir: labeled.txt and unlabeled.txt of the literature, instead of a draw. Raises ConfigError for
-    numbers that cannot be.
+    both sides. lists_dir: lists of the literature (`list_files`) instead of a draw. Raises ConfigError for numbers that
+    cannot be.
     """
     if min(labelled, validation, test) < 0 or labelled == 0:
         raise ConfigError(f"labelled {labelled}, validation {validation}, test {test}: expected numbers above 0.")
@@ -49,18 +50,22 @@ def split_scenes(
         training, testing = _last_of_each_sequence(training, test)
     if lists_dir is None:
         known = [place for place, mask in enumerate(training.masks) if mask is not None]
+        if not known:
+            raise DataError(f"{source.root}: no training image has a mask. Add masks of at least one of them.")
         number = _count(labelled, len(known))
         if not 0 < number <= len(known):
-            raise ConfigError(f"labelled {labelled}: {len(known)} training images have a mask. Ask for fewer.")
+            raise ConfigError(
+                f"labelled {labelled}: {len(known)} training images have a mask, this asks for {number} of them. "
+                f"Ask for 1 to {len(known)}."
+            )
         chosen = random.Random(f"{seed}/labelled").sample(known, number)  # noqa: S311  (a split, no secret)
         with_label, rest = training.take(chosen), training.take(_others(len(training), chosen))
     else:
-        folder = Path(lists_dir)
-        with_label = listed_scenes(source.root, folder / "labeled.txt")
-        rest = listed_scenes(source.root, folder / "unlabeled.txt")
+        of_labelled, of_unlabelled = list_files(lists_dir)
+        with_label, rest = (listed_scenes(source.root, file) for file in (of_labelled, of_unlabelled))
         bare = [i for i, mask in zip(with_label.ids, with_label.masks, strict=True) if mask is None]
         if bare:
-            raise DataError(f"{folder / 'labeled.txt'}: {len(bare)} images have no mask, first '{bare[0]}'.")
+            raise DataError(f"{of_labelled}: {len(bare)} images have no mask, first '{bare[0]}'.")
     held = _count(validation, len(with_label))
     if held >= len(with_label):
         raise ConfigError(f"validation {validation}: no labelled image is left to learn from. Ask for fewer.")

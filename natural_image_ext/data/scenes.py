@@ -78,29 +78,21 @@ def open_scenes(name: str, dataset_dir: str | Path, classes: Sequence[str] | Non
     return _READERS[name](root, None if classes is None else tuple(classes))
 
 
-def listed_scenes(root: Path, file: Path) -> Scenes:
-    """The scenes that a list of the literature names, one `image mask` a line, paths below `root`; a mask may lack."""
-    if not file.is_file():
-        raise DataError(f"{file}: no such file. lists_dir must hold labeled.txt and unlabeled.txt.")
-    images, ids = [], []
-    masks: list[Path | None] = []
-    for number, line in enumerate(file.read_text().splitlines(), start=1):
-        words = line.split()
-        if not words:
-            continue
-        image = root / words[0]
-        if not image.is_file():
-            raise DataError(f"{file}, line {number}: {image} is not there. Check --dataset_dir.")
-        images.append(image)
-        masks.append(_mask_at(root, words[1]) if len(words) > 1 else None)
-        ids.append(_id(image, root))
-    return Scenes(images, masks, ids)
+def mask_at(root: Path, *names: str) -> Path | None:
+    """The first mask of these names that is there; one of VOC may lie among VOC's own or SBD's coarse ones, too."""
+    places = [place for name in names for place in (name, _other_folder_of_voc(name))]
+    return next((root / place for place in places if (root / place).is_file()), None)
 
 
-def _mask_at(root: Path, name: str) -> Path | None:
-    """The mask of that name; of VOC's also among the coarse ones of SBD; None where there is none (unlabelled)."""
-    also = name.replace("SegmentationClass/", "SegmentationClassAug/")
-    return next((path for path in (root / name, root / also) if path.is_file()), None)
+def _other_folder_of_voc(name: str) -> str:
+    """The name with SegmentationClass/ for SegmentationClassAug/ or the other way round; unchanged without either."""
+    fine, coarse = "SegmentationClass/", "SegmentationClassAug/"
+    return name.replace(coarse, fine) if coarse in name else name.replace(fine, coarse)
+
+
+def id_below(root: Path, path: Path) -> str:
+    """What a scene is called: its path below `root`, without suffix."""
+    return path.relative_to(root).with_suffix("").as_posix()
 
 
 def read_mask(path: Path, num_classes: int, void: int = VOID) -> np.ndarray:
@@ -153,7 +145,7 @@ def _added_by_sbd(root: Path, train: Scenes, test: Scenes) -> Scenes:
     named = {path.stem for path in masks} | {Path(line.split()[0]).stem for line in lines if line.strip()}
     extra = sorted(named - {Path(name).name for name in (*train.ids, *test.ids)})
     found = _paired(root, [(f"JPEGImages/{name}.jpg", f"SegmentationClass/{name}.png") for name in extra])
-    return replace(found, masks=[_mask_at(root, f"SegmentationClass/{name}.png") for name in extra])
+    return replace(found, masks=[mask_at(root, f"SegmentationClass/{name}.png") for name in extra])
 
 
 def _joined(first: Scenes, second: Scenes) -> Scenes:
@@ -208,7 +200,7 @@ def _beside(root: Path, images: Path, masks: Path) -> Scenes:
     if not found:
         raise DataError(f"{images}: no image, expected {', '.join(sorted(SUFFIXES))}.")
     known = {path.stem: path for path in masks.iterdir()} if masks.is_dir() else {}
-    return Scenes(found, [known.get(path.stem) for path in found], [_id(path, root) for path in found])
+    return Scenes(found, [known.get(path.stem) for path in found], [id_below(root, path) for path in found])
 
 
 def _paired(root: Path, pairs: Sequence[tuple[str, str]]) -> Scenes:
@@ -216,11 +208,9 @@ def _paired(root: Path, pairs: Sequence[tuple[str, str]]) -> Scenes:
     missing = [path for path in images if not path.is_file()]
     if missing:
         raise DataError(f"{missing[0]}: no such image, {len(missing)} of {len(images)} are missing.")
-    return Scenes(images, [mask if mask.is_file() else None for mask in masks], [_id(path, root) for path in images])
-
-
-def _id(path: Path, root: Path) -> str:
-    return path.relative_to(root).with_suffix("").as_posix()
+    return Scenes(
+        images, [mask if mask.is_file() else None for mask in masks], [id_below(root, path) for path in images]
+    )
 
 
 _READERS: dict[str, Callable[[Path, tuple[str, ...] | None], SceneSource]] = {

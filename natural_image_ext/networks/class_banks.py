@@ -9,24 +9,26 @@ IGNORED = 255
 
 
 class ClassBanks(nn.Module):
-    """`size` vectors of each class, first in first out. Each begins with one vector of zeros, as in the released code.
+    """`size` vectors of each class, first in first out.
 
     Rows, their numbers and the places of the next ones are buffers: a checkpoint holds them. most: how many vectors of
-    a class are written at once; of more, some are drawn at random.
+    a class are written at once; of more, some are drawn at random. zeros_first: each begins with one vector of zeros,
+    as NP-SemiSeg's released code has it, which is forgotten like any other; else with none.
     """
 
     rows: Tensor
     counts: Tensor
     positions: Tensor
 
-    def __init__(self, num_classes: int, size: int, dimension: int, most: int = 256) -> None:
+    def __init__(self, num_classes: int, size: int, dimension: int, most: int = 256, zeros_first: bool = True) -> None:
         super().__init__()
         if min(size, most) < 1:
             raise ValueError(f"size {size}, most {most}: a bank holds and takes at least one vector")
         self.most = most
         self.register_buffer("rows", torch.zeros(num_classes, size, dimension))
-        self.register_buffer("counts", torch.ones(num_classes, dtype=torch.long))
-        self.register_buffer("positions", torch.full((num_classes,), 1 % size))
+        first = int(zeros_first)
+        self.register_buffer("counts", torch.full((num_classes,), first))
+        self.register_buffer("positions", torch.full((num_classes,), first % size))
 
     @torch.no_grad()
     def write(self, maps: Tensor, labels: Tensor) -> None:
@@ -48,8 +50,8 @@ class ClassBanks(nn.Module):
             self.counts[label] = (self.counts[label] + len(new)).clamp_max(size)
 
     def centres(self) -> Tensor:
-        """The mean of what is stored of each class, (num_classes, dimension)."""
-        return self.rows.sum(1) / self.counts.unsqueeze(1)
+        """The mean of what is stored of each class, (num_classes, dimension); zeros where nothing is."""
+        return self.rows.sum(1) / self.counts.clamp_min(1).unsqueeze(1)
 
     def only_centres(self) -> "ClassBanks":
         """Banks of one vector, the centre: all that a prediction needs."""

@@ -112,8 +112,10 @@ class NPSegHead(nn.Module):
         Labels (B, *spatial of any resolution) are classes; 255 stands for none. Gradients reach the features through
         the decoder alone, the small ConvNet through the attention.
         """
-        reduced, reduced_context = self.reduce(target.detach()), self.reduce(context.detach())
+        reduced = self.reduce(target.detach())
         if self.training:
+            with torch.no_grad():
+                reduced_context = self.reduce(context)
             self.latent_banks.write(reduced, fitted(target_labels, reduced))
             self.context_banks.write(reduced_context, fitted(context_labels, reduced_context))
         mean, std = self.latent_of(self.described(reduced, self.latent_banks.centres()))

@@ -38,7 +38,8 @@ class JoinedMaps(nn.Module):
 class SegmentationNetwork(nn.Module):
     """`features` gives the joined maps of images, of `channels` channels, and `head` their logits.
 
-    arguments: those of `build_segmentation`.
+    arguments: those of `build_segmentation`. is_pretrained: whether the encoder's weights come from elsewhere, given
+    when it was built or loaded later, and not from chance.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class SegmentationNetwork(nn.Module):
         head: nn.Module,
         channels: int,
         arguments: dict[str, Any] | None = None,
+        is_pretrained: bool = False,
     ) -> None:
         super().__init__()
         self.encoder, self.decoder, self.head = encoder, decoder, head
-        self.channels, self.arguments = channels, arguments or {}
+        self.channels, self.arguments, self.is_pretrained = channels, arguments or {}, is_pretrained
+        self.register_load_state_dict_post_hook(_note_weights)
 
     def features(self, images: Tensor) -> Tensor:
         """Joined maps (B, channels, H / 4, W / 4) of images (B, 3, H, W)."""
@@ -63,6 +66,10 @@ class SegmentationNetwork(nn.Module):
         if isinstance(output, NPSegOutput):
             output = output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
         return upsampled(output, images.shape[2:])
+
+
+def _note_weights(network: SegmentationNetwork, incompatible_keys: Any) -> None:
+    network.is_pretrained = True
 
 
 def upsampled(maps: Tensor, size: Sequence[int]) -> Tensor:
@@ -107,7 +114,7 @@ def build_segmentation(
             _drop_after_activations(module, dropout)
     if encoder_weights not in (None, "imagenet"):
         load_encoder(backbone, encoder_weights)
-    return SegmentationNetwork(backbone, decoder, classify, joined, arguments)
+    return SegmentationNetwork(backbone, decoder, classify, joined, arguments, encoder_weights is not None)
 
 
 def load_encoder(encoder: nn.Module, file: str | Path) -> None:

@@ -225,6 +225,21 @@ def test_u2pl_learns_from_labels_alone_in_its_first_epoch(seg_bundle, overlays, 
 
 
 @pytest.mark.parametrize(
+    ("overlays", "keys", "name"),
+    [
+        ([], {}, "u2pl_np_voc_0.0625_seed0"),
+        ([], {"lists_dir": "lists/183"}, "u2pl_np_voc_list_183_seed0"),
+        (["scans"], {"lists_dir": "lists", "labelled": 8}, "mean_teacher_np_kits19_8_seed0"),
+    ],
+)
+def test_folder_is_named_after_what_says_which_images_are_labelled(seg_bundle, overlays, keys, name):
+    parser = ConfigParser()
+    parser.read_config([str(seg_bundle / "configs" / f"{part}.json") for part in ("train", *overlays)])
+    parser.update(keys)
+    assert parser.get_parsed_content("output_dir") == f"runs/np_semiseg/{name}"
+
+
+@pytest.mark.parametrize(
     ("keys", "inferer", "crop_to"),
     [
         ({"dataset_name": "voc"}, SampledSceneInferer, 480),

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 from monai.bundle import ConfigParser
@@ -37,6 +38,12 @@ def report(hook, error: BaseException) -> None:
 def test_folder_is_named_after_bundle_data_labels_and_seed():
     assert default_output_dir("mcdropout_unet3d", "phantom", 8, 1) == "runs/mcdropout_unet3d/phantom_8_seed1"
     assert default_output_dir("gbdl", "kits19", None, 0) == "runs/gbdl/kits19_preset_seed0"
+
+
+def test_folder_of_a_run_by_lists_is_named_after_them():
+    for given in ("lists/183", "lists/183/", Path("lists") / "183"):
+        name = default_output_dir("np_semiseg", "voc", 0.0625, 0, "u2pl_np", given)
+        assert name == "runs/np_semiseg/u2pl_np_voc_list_183_seed0"
 
 
 @pytest.mark.parametrize("config", [{"_target_": "here", "a": 1}, "$here()"])

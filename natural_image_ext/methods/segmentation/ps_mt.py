@@ -19,9 +19,9 @@ class PSMT(TeacherStudent):
     """Cross-entropy on pixels whose confidence reaches `confidence`, each weighted by it, from perturbed features.
 
     The mean of two teachers' logits labels; one is updated in odd epochs (of `steps_per_epoch` steps), the other in
-    even ones; the first of them is evaluated. The one whose turn it is not assists: only its `assisted` highest classes
-    of a pixel count. The second has no say before it was updated. The weight of the loss is full after `ramp_up_epochs`
-    epochs.
+    even ones; the one updated last is `averaged`, which is evaluated. The one whose turn it is not assists: only its
+    `assisted` highest classes of a pixel count. The second has no say before it was updated. The weight of the loss is
+    full after `ramp_up_epochs` epochs.
 
     The student's joined maps of unlabelled images are moved by `radius` times their length in the direction that
     changes the teachers' opinion most (virtual adversarial, one step of power iteration).
@@ -48,10 +48,10 @@ class PSMT(TeacherStudent):
     @property
     def teachers(self) -> tuple[SegmentationNetwork, ...]:
         """Those that teach now, the one whose turn it is first."""
-        first, second = self.averaged, self.assistant.module
+        latest, other = self.averaged, self.assistant.module
         if not int(self.assistant.n_averaged):
-            return (first,)
-        return (first, second) if self._is_turn_of_first() else (second, first)  # type: ignore[return-value]
+            return (latest,)
+        return (other, latest) if self._turn_changes() else (latest, other)  # type: ignore[return-value]
 
     @torch.no_grad()
     def teach(self, batch: dict[str, Any]) -> Taught:
@@ -90,14 +90,22 @@ class PSMT(TeacherStudent):
 
     def after_step(self) -> None:
         """The teacher whose turn it is follows the student; the other one stays as it is."""
-        if self._is_turn_of_first():
-            self.average.update_parameters(self.network)
-        else:
-            self.assistant.update_parameters(self.network)
+        if self._turn_changes():
+            _exchange(self.average, self.assistant)
+        self.average.update_parameters(self.network)
         self.step += 1
 
-    def _is_turn_of_first(self) -> bool:
-        return int(self.step) // self.steps_per_epoch % 2 == 0
+    def _turn_changes(self) -> bool:
+        """Whether this is the first step of an epoch, in which the teacher that rested is updated."""
+        return int(self.step) > 0 and int(self.step) % self.steps_per_epoch == 0
+
+
+def _exchange(first: nn.Module, second: nn.Module) -> None:
+    """Each gets the other one's weights: validation and export hold the module `averaged`, not its name."""
+    for one, other in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
+        kept = one.clone()
+        one.copy_(other)
+        other.copy_(kept)
 
 
 def _limited(assisting: Tensor, leading: Tensor, classes: int) -> Tensor:

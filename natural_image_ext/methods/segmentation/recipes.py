@@ -124,7 +124,8 @@ def build_seg_method(
 
 
 def _like(network: SegmentationNetwork) -> SegmentationNetwork:
-    """Another network with the same encoder, pre-trained as it may be, and a beginning of its own in all else."""
+    """Another network with a random beginning of its own; only a pre-trained encoder is the same."""
     other = build_segmentation(**network.arguments)
-    other.encoder.load_state_dict(network.encoder.state_dict())
+    if network.is_pretrained:
+        other.encoder.load_state_dict(network.encoder.state_dict())
     return other

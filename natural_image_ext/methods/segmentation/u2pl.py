@@ -47,7 +47,7 @@ class U2PL(TeacherStudent):
         self.projection = nn.Sequential(
             nn.Conv2d(network.channels, dimension, 1), nn.ReLU(), nn.Conv2d(dimension, dimension, 1)
         ).to(next(network.parameters()).device)
-        self.memory = ClassBanks(num_classes, memory, dimension, most=queries)
+        self.memory = ClassBanks(num_classes, memory, dimension, most=queries, zeros_first=False)
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         entropy = entropy_nats(taught.probs.movedim(1, -1))
@@ -82,7 +82,7 @@ class U2PL(TeacherStudent):
             self.memory.write(fixed, torch.where(known_other | unlikely, label, IGNORED))
             members = classes == label
             anchors = members & (probs[:, label] > self.anchor)
-            if anchors.any() and int(self.memory.counts[label]) > 1:
+            if anchors.any() and int(self.memory.counts[label]) > 0:
                 positive = F.normalize(fixed.movedim(1, -1)[members].mean(0), dim=0)
                 found.append(self._info_nce(vectors.movedim(1, -1)[anchors], positive, label))
         return torch.stack(found).sum() / max(1, len(found) - 1)

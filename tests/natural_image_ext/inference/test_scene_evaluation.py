@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from medssl.errors import ConfigError
 from natural_image_ext.data import open_scenes, read_mask, read_picture
 from natural_image_ext.inference import SampledSceneInferer, SceneEvaluation, ScenePredictor, scene_inferer
 from natural_image_ext.inference.scene_evaluation import confusion_matrix, iou_of_classes
+from natural_image_ext.inference.scene_predictor import ScenePrediction
 from natural_image_ext.networks import NPSegHead, SegmentationNetwork
 
 CLASSES = ("ground", "red", "blue")
@@ -63,6 +65,55 @@ def test_metrics_equal_plain_counting(scene_dir, tmp_path):
     assert json.loads((tmp_path / "metrics.json").read_text()) == metrics
     stored = np.load(tmp_path / "predictions" / "images__a_0.npz")
     assert stored["classes"].shape == (40, 48) and 0 <= stored["entropy"].max() <= math.log(3) + 1e-3
+
+
+class Fixed:
+    """A predictor that always finds the same."""
+
+    classes = CLASSES
+
+    def __init__(self, found):
+        self.found = found
+
+    def __call__(self, image, name):
+        return self.found
+
+    def settings(self):
+        return {}
+
+
+@pytest.mark.parametrize(("threshold", "share"), [(0.4, 1.0), (0.2, 0.5)])
+def test_pavpu_has_its_windows_and_threshold_and_leaves_pixels_without_label_out(tmp_path, threshold, share):
+    label, entropy = np.zeros((4, 8), np.uint8), np.full((4, 8), 0.1, np.float32)
+    entropy[:, :4] = 0.3  # the left window is right throughout, certain below 0.4 and not below 0.2
+    label[:, 4:] = 255  # the right one is right and certain where it has a label; most of it has none
+    label[:2, 4:7] = 1
+    for part, pixels in (("images", np.zeros((4, 8, 3), np.uint8)), ("masks", label)):
+        (tmp_path / part).mkdir()
+        Image.fromarray(pixels).save(tmp_path / part / "one.png")
+    predictor = Fixed(ScenePrediction(np.where(label == 255, 2, label).astype(np.uint8), entropy))
+    scenes = open_scenes("folder", tmp_path, CLASSES).train
+    evaluation = SceneEvaluation(predictor, scenes, tmp_path / "out", pavpu_window=4, pavpu_threshold_nats=threshold)
+    assert evaluation.run()["pavpu"] == share
+
+
+def test_network_sees_images_of_the_predictors_size():
+    seen = []
+    network = by_colour()
+    network.encoder.register_forward_pre_hook(lambda module, given: seen.append(tuple(given[0].shape)))
+    image = torch.zeros(3, 40, 48, dtype=torch.uint8)
+    for size in (None, 24):
+        assert ScenePredictor(network, CLASSES, size=size)(image, "x").classes.shape == (40, 48)
+    assert seen == [(1, 3, 40, 48), (1, 3, 20, 24)]
+
+
+def test_entropy_is_in_nats():
+    network = by_colour()
+    with torch.no_grad():
+        network.head.weight.zero_()
+        network.head.bias.copy_(torch.tensor([0.7, 0.2, 0.1]).log())
+    found = ScenePredictor(network, CLASSES)(torch.zeros(3, 4, 6, dtype=torch.uint8), "x")
+    assert np.allclose(found.entropy, 0.8018185525, atol=1e-5)
 
 
 def test_confusion_leaves_pixels_without_label_out_and_absent_classes_have_no_iou():

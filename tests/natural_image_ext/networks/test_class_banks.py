@@ -54,6 +54,14 @@ def test_oldest_vectors_are_forgotten():
     assert banks.counts.tolist() == [3, 1] and float(banks.centres()[0]) == 4 and float(banks.centres()[1]) == 0
 
 
+def test_banks_without_zeros_hold_what_was_written_alone():
+    banks = ClassBanks(2, 3, 2, zeros_first=False)
+    assert banks.counts.tolist() == [0, 0] and torch.equal(banks.centres(), torch.zeros(2, 2))
+    banks.write(torch.full((1, 2, 1, 2), 4.0), torch.zeros(1, 1, 2, dtype=torch.long))
+    assert banks.counts.tolist() == [2, 0] and banks.rows[0, :2].tolist() == [[4, 4], [4, 4]]
+    assert banks.centres().tolist() == [[4, 4], [0, 0]] and banks.only_centres().centres().tolist() == [[4, 4], [0, 0]]
+
+
 def test_drawing_follows_the_seed_and_is_not_always_the_same():
     maps, labels = torch.arange(100.0).reshape(1, 1, 10, 10), torch.zeros(1, 10, 10, dtype=torch.long)
 

@@ -180,3 +180,67 @@ def test_inference_copy_predicts_the_same_with_centres_alone(dims):
         torch.manual_seed(5)
         outputs.append(side(features).logits)
     assert torch.allclose(*outputs, atol=1e-6)
+
+
+def test_latents_are_drawn_with_their_standard_deviation(dims, monkeypatch):
+    head = head_of(dims)
+    features, _ = maps_of(dims)
+    drawn = []
+    monkeypatch.setattr(head, "decode", lambda features, z, context: drawn.append(z) or features[None])
+    monkeypatch.setattr(torch, "randn", torch.ones)
+    output = head(features, samples=2)
+    assert drawn[0].shape == (2, 2, 4) and torch.allclose(drawn[0], (output.mean + output.std).expand(2, 2, 4))
+    assert torch.equal(head(features, samples=0).mean, drawn[1][0])
+
+
+def test_targets_fill_the_banks_of_the_latents_and_context_those_of_the_deterministic_path(dims):
+    head = head_of(dims)
+    features, labels = maps_of(dims)
+    head.condition(features[:1], torch.zeros_like(labels[:1]), features, torch.ones_like(labels))
+    places = labels[0].numel()
+    assert head.context_banks.counts.tolist() == [min(30, 1 + places), 1, 1]
+    assert head.latent_banks.counts.tolist() == [1, min(30, 1 + 2 * places), 1]
+
+
+def with_different_banks(dims):
+    head = head_of(dims)
+    for number, banks in enumerate((head.latent_banks, head.context_banks)):
+        torch.manual_seed(number)
+        banks.write(torch.randn(2, 4, 5, 5) + 3 * number, torch.randint(0, 3, (2, 5, 5)))
+    return head.eval()
+
+
+def test_latents_come_from_their_banks_and_context_from_its_own(dims, monkeypatch):
+    head = with_different_banks(dims)
+    features, labels = maps_of(dims)
+    contexts = []
+    monkeypatch.setattr(head, "decode", lambda features, z, context: contexts.append(context) or features[None])
+    reduced = head.reduce(features)
+    mean, _ = head.latent_of(head.described(reduced, head.latent_banks.centres()))
+    context = head.described(reduced, head.context_banks.centres())
+    assert not torch.allclose(mean, head.latent_of(context)[0], atol=1e-3)
+    for output in (head(features), head.condition(features, labels, features, labels)):
+        assert torch.allclose(output.mean, mean) and torch.allclose(contexts.pop(), context)
+    assert torch.allclose(output.context_mean, head.latent_of(context)[0])
+
+
+def test_features_get_no_gradient_from_the_latents(dims):
+    head = with_different_banks(dims)
+    features, labels = maps_of(dims)
+    features.requires_grad_()
+    for output in (head(features), head.condition(features, labels, features, labels)):
+        for value in (output.mean, output.std):
+            assert torch.autograd.grad(value.sum(), features, retain_graph=True, allow_unused=True) == (None,)
+        (through_decoder,) = torch.autograd.grad(output.logits.square().sum(), features)
+        assert through_decoder.abs().sum() > 0
+
+
+def test_context_is_reduced_for_the_banks_alone_and_without_a_graph():
+    head = head_of()
+    features, labels = maps_of(2)
+    graphs = []
+    head.reduce.register_forward_hook(lambda module, given, found: graphs.append(found.requires_grad))
+    head.condition(features, labels, features, labels)
+    assert graphs == [True, False]
+    head.eval().condition(features, labels, features, labels)
+    assert graphs == [True, False, True]

@@ -1,4 +1,6 @@
-"""The KL that a training step learns from, against torch.distributions."""
+"""What a training step gives a neural process as context and as targets, and the KL it learns from them."""
+
+from dataclasses import replace
 
 import pytest
 import torch
@@ -52,3 +54,13 @@ def test_loss_has_the_kl_with_its_weight(network, shown):
     method = MeanTeacher(network, unlabelled_weight=0.0, kl_weight=0.25).eval()
     terms = method({"image": images, "label": labels, "weak": taught.images, "strong": taught.images})
     assert torch.allclose(terms["loss"], terms["labelled"] + 0.25 * terms["kl"]) and float(terms["kl"]) > 0
+
+
+def test_labelled_images_are_the_context_and_all_images_the_targets(network, shown):
+    images, labels, taught = shown
+    banks = (network.head.context_banks, network.head.latent_banks)
+    for bank in banks:
+        bank.counts.fill_(1)
+    all_of_class_2 = replace(taught, labels=torch.full_like(taught.labels, 2))
+    learn(network.train(), images, torch.zeros_like(labels), all_of_class_2)
+    assert [bank.counts.tolist() for bank in banks] == [[16, 1, 1], [16, 1, 16]]
