@@ -24,11 +24,12 @@ from medssl.data.dicom_seg import SegmentStyle, open_segmentation, segmentation_
 from medssl.data.geometry import Header, Volume, reordered
 from medssl.data.volumes import read_header, read_volume, write_nifti
 from medssl.errors import DataError
-from medssl.label_app.datastore import FACTS, FINAL, entry_of
+from medssl.label_app.datastore import FACTS, entry_of
 from medssl.label_app.download import ARCHIVE_AWAY, download_series, faults_of_series, find_series, instances_of
 from medssl.label_app.names import is_name
-from medssl.label_app.series import OUTGROWN, SeriesDatastore
+from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.submitted import placed, submitted_label
+from medssl.label_app.tags import FINAL, OUTGROWN
 
 _UID = re.compile(r"\d+(\.\d+){4,}")
 _KEPT = ("Modality", "StudyInstanceUID")

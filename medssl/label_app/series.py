@@ -17,10 +17,10 @@ from monailabel.datastore.utils.convert import binary_to_image
 from medssl.data.geometry import grid_mismatches
 from medssl.data.volumes import read_header, read_volume, write_nifti
 from medssl.errors import DataError
-from medssl.label_app.datastore import FINAL, StudyDatastore, entry_of
+from medssl.label_app.datastore import StudyDatastore, entry_of
 from medssl.label_app.names import checked_name
+from medssl.label_app.tags import FINAL, OUTGROWN
 
-OUTGROWN = "outgrown"
 logger = logging.getLogger(__name__)
 
 

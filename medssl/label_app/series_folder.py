@@ -13,9 +13,10 @@ from medssl.data.dicom_seg import write_segmentation
 from medssl.data.volumes import read_volume
 from medssl.errors import DataError
 from medssl.files import write_text_atomically
-from medssl.label_app.datastore import FACTS, FINAL
+from medssl.label_app.datastore import FACTS
 from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.series_map import read_map
+from medssl.label_app.tags import FINAL
 
 STAMP, SEGMENTATION = f"{FACTS}:series_stamp", "dicom_seg"
 logger = logging.getLogger(__name__)

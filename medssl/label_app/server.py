@@ -33,6 +33,7 @@ from monailabel.interfaces.utils.app import app_instance
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from medssl.label_app.app import this_is_the_server
+from medssl.label_app.background import guard_tasks
 from medssl.label_app.edge import EXPLAINED, check_request, explain
 from medssl.label_app.result_files import segmentation_file
 from medssl.label_app.series import SeriesDatastore
@@ -55,6 +56,7 @@ async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
 def build(hosts: list[str]) -> FastAPI:
     """The application, for requests that are addressed to one of `hosts` (["*"]: to any)."""
     this_is_the_server()
+    guard_tasks(train, scoring)
     infer.nifti_to_dicom_seg, infer.DICOMWebDatastore = segmentation_file, SeriesDatastore
     app = FastAPI(
         title="medssl label",

@@ -18,8 +18,8 @@ from medssl.inference.predictor import Prediction
 from medssl.label_app.datastore import FACTS, StudyDatastore
 from medssl.label_app.download import ARCHIVE_AWAY
 from medssl.label_app.model import LoadedModel, ServedModel
+from medssl.label_app.tags import SEGMENTATION, UNCERTAINTY
 
-SEGMENTATION, UNCERTAINTY = "original", "uncertainty"
 logger = logging.getLogger(__name__)
 
 
@@ -105,7 +105,7 @@ class Studies:
         try:
             made = _written(_prediction(study, scan, loaded), loaded, folder)
             for tag, file in ((SEGMENTATION, made.segmentation), (UNCERTAINTY, made.entropy)):
-                self.datastore.save_label(study, str(file), tag, {"weights": made_by["weights"]})
+                self.datastore.save_result(study, str(file), tag, {"weights": made_by["weights"]})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         facts = {"made_by": made_by, "record": made.record}

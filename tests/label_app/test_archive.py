@@ -143,7 +143,7 @@ def test_submitted_label_comes_into_the_archive_voxel_for_voxel(store, archive, 
 
 def test_maps_of_the_model_stay_out_of_the_archive(store, archive, study, tmp_path):
     before = len(archive.files)
-    store.save_label(study.series_uid, submitted(study, tmp_path), "uncertainty", {})
+    store.save_result(study.series_uid, submitted(study, tmp_path), "uncertainty", {})
     assert len(archive.files) == before and store.get_unlabeled_images() == [study.series_uid]
 
 
