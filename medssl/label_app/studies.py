@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from monailabel.interfaces.exception import ImageNotFoundException
+from monailabel.interfaces.exception import ImageNotFoundException, MONAILabelException
 
 from medssl.data.validate import check_case
 from medssl.data.volumes import content_digest
-from medssl.errors import DataError, MedsslError, error_behind
+from medssl.errors import DataError, error_behind
 from medssl.inference.outputs import describe, map_paths, write_maps
 from medssl.inference.predictor import Prediction
 from medssl.label_app.datastore import FACTS, StudyDatastore
@@ -57,9 +57,9 @@ class Studies:
                     raise ImageNotFoundException(f"{study}: no such study")
                 made_by = {**loaded.settings, "scan": content_digest(scan), "version": version}
                 found = self._known(study, made_by) or self._predict(study, scan, loaded, made_by)
-            except ARCHIVE_AWAY:
+            except (*ARCHIVE_AWAY, MONAILabelException):
                 raise  # which is not the study's fault
-            except (MedsslError, RuntimeError, OSError, ValueError) as error:
+            except Exception as error:  # whatever it is, the next study must have its turn
                 reason = str(error_behind(error) or f"{type(error).__name__}: {error}")
                 self.note_failure(study, reason, version)
                 raise DataError(reason) from error
