@@ -105,17 +105,17 @@ class StudyDatastore(LocalDatastore):
         scan = self.get_image_uri(image_id)
         if not scan:
             raise ImageNotFoundException(f"{image_id}: no such study")
-        folder = Path(self._datastore.label_path(tag))
+        label = None
         if tag == FINAL:
-            label = read_submitted(
-                label_filename, read_header(scan), self.structures, _listed(info.get("label_info")), image_id
-            )
-            extension = ".nii.gz"
-            write_nifti(folder / f"{image_id}{extension}", label.array, label.affine, np.uint8)
-        else:
-            write_bytes_atomically(folder / f"{image_id}{extension}", Path(label_filename).read_bytes())
-        with self.changing() as entries:
-            entries[image_id].labels[tag] = entry_of(info, f"{image_id}{extension}", extension)
+            names, extension = info.get("label_info"), ".nii.gz"
+            label = read_submitted(label_filename, read_header(scan), self.structures, names or [], image_id)
+        file = Path(self._datastore.label_path(tag)) / f"{image_id}{extension}"
+        with self.changing() as entries:  # the file, too: it and its facts are always of the same label
+            if label is not None:
+                write_nifti(file, label.array, label.affine, np.uint8)
+            else:
+                write_bytes_atomically(file, Path(label_filename).read_bytes())
+            entries[image_id].labels[tag] = entry_of(info, file.name, extension)
         return image_id
 
     def remove_label(self, label_id: str, label_tag: str) -> None:
@@ -149,6 +149,10 @@ class StudyDatastore(LocalDatastore):
         """Study -> file of its reviewed label."""
         with self._threads:
             return {name: self._file_of_label(name) for name in self.get_labeled_images() if self._has_label(name)}
+
+    def left_out(self) -> list[dict[str, str]]:
+        """`study` and `reason` of reviews that could not be used; none where all are checked as they are submitted."""
+        return []
 
     def _has_label(self, name: str) -> bool:
         entry = self._datastore.objects.get(name)
@@ -226,10 +230,6 @@ def _checked_facts(info: Any) -> Mapping[str, Any]:
             f"info: {', '.join(sorted(taken))} would be taken for the server's answer. Choose another name."
         )
     return info
-
-
-def _listed(label_info: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in label_info if isinstance(entry, Mapping)] if isinstance(label_info, list) else []
 
 
 def _in_turn(method: Any) -> Any:

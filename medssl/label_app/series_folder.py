@@ -54,7 +54,7 @@ class FolderOfSeries(SeriesDatastore):
             raise ImageNotFoundException(f"{image_id}: no such series")
         if image_id in self._problems:
             raise DataError(self._problems[image_id])
-        with self._conversions:
+        with self._turn(image_id):
             try:
                 return super().get_image_uri(image_id)
             except DataError as error:
@@ -97,4 +97,6 @@ class FolderOfSeries(SeriesDatastore):
         return str(error).replace(str(self._image_folder / image_id), image_id)
 
     def _note_problems(self) -> None:
-        write_text_atomically(self.root / "problems.json", json.dumps(self._problems, indent=1, sort_keys=True))
+        with self._threads:
+            told = json.dumps(dict(self._problems), indent=1, sort_keys=True)
+            write_text_atomically(self.root / "problems.json", told)

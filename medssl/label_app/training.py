@@ -72,6 +72,7 @@ class ReviewTraining(TrainTask):
         facts = json.loads((self.model.given / "configs" / "inference.json").read_text())["data_facts"]
         label_map = {int(source): number for source, number in facts["label_map"].items()}
         studies = study_examples(datastore, self.model.workspace.root / "held_out.json", self.seed)
+        outcome["left_out_segmentations"] = datastore.left_out()
         if not any(example.role == LABELLED for example in studies):
             raise DataError("no reviewed study to train on. Submit labels first, of at least two patients.")
         run = run_examples(self.recipe.run, label_map, studies)
