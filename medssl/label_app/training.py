@@ -1,7 +1,8 @@
 """Correct, submit, train: the served model is trained on what was reviewed, and replaced if that did not make it worse.
 
-It is judged by the mean Dice on cases held out: reviewed studies that no model here has been trained on and, where the
-served model's own run is still there, its validation cases.
+It is judged by the mean Dice on cases held out: reviewed studies whose labels no training here is given and, where the
+served model's own run is still there, its validation cases. Scans of the former may have been among the unlabelled ones
+of an earlier training, or among the cases of that run; that favours the served model, so that it is kept rather longer.
 """
 
 import contextlib

@@ -342,6 +342,31 @@ def test_second_server_on_the_same_studies_is_refused(label_server, label_bundle
         FolderLock(label_server.studies / ".medssl_label")
 
 
+def test_next_segment_submit_train_next(scored, phantom_dir, tmp_path):
+    """The whole loop, quickly; test_review_loop.py has it with a power cut, test_orthanc_training.py on an archive."""
+    reviewed = set()
+    for _ in range(2):
+        study = next_sample(scored)["id"]
+        assert study not in reviewed and infer(scored, image=study, output="json").json()["id"] == study
+        label = nib.load(phantom_dir / "labels" / f"{study.replace('late', 'phantom_007')}.nii.gz")
+        kidney = (np.asarray(label.dataobj) > 0).astype(np.uint8)
+        nib.save(nib.Nifti1Image(kidney, label.affine), tmp_path / "label.nii.gz")
+        assert submit(scored, study, tmp_path / "label.nii.gz").status_code == 200
+        reviewed.add(study)
+    assert scored.post(f"/train/{MODEL}", json={"max_epochs": 1}).status_code == 200
+    task = scored.wait_until(lambda: done_training(scored), "end of the training")
+    assert task["status"] == "DONE", task
+    outcome = scored.get("/info/").json()["train_stats"][MODEL]
+    assert outcome["status"] == ("swapped" if outcome["dice_after"] >= outcome["dice_before"] else "kept")
+    assert outcome["held_out"]["reviewed"] and outcome["left_out_segmentations"] == []
+    assert next_sample(scored)["id"] not in reviewed
+
+
+def done_training(server):
+    task = server.get("/train/").json()
+    return task if task["status"] in ("DONE", "ERROR") else None
+
+
 def test_log_has_our_lines_and_no_ids_of_studies(scored):
     text = scored.log.read_text() + (scored.studies / ".medssl_label" / "logs" / "app.log").read_text()
     assert "predicted a study" in text and "Traceback" not in text
