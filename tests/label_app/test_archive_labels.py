@@ -72,7 +72,8 @@ def put_drawn(archive, study, drawn, folder, made):
     write_segmentation(drawn, study.folder, folder / "ohif.dcm", {1: "kidney"}, algorithm=None)
     file = pydicom.dcmread(folder / "ohif.dcm")
     file.ContentDate, file.ContentTime = made.strftime("%Y%m%d"), made.strftime("%H%M%S")
-    del file.TimezoneOffsetFromUTC
+    if "TimezoneOffsetFromUTC" in file:
+        del file.TimezoneOffsetFromUTC
     archive.files.append(file)
 
 
