@@ -73,10 +73,13 @@ def group_of(frame: pydicom.Dataset, shared: pydicom.Dataset, name: str) -> pydi
     return (frame if name in frame else shared)[name][0]
 
 
-def grid_of(path: Path, shared: pydicom.Dataset, frames: Sequence[pydicom.Dataset]) -> tuple[list[int], np.ndarray]:
+def grid_of(
+    path: Path, shared: pydicom.Dataset, frames: Sequence[pydicom.Dataset], slice_spacing_mm: float | None = None
+) -> tuple[list[int], np.ndarray]:
     """Slice of every frame, counted from the lowest one, and affine to RAS mm. Raises DataError where they are uneven.
 
-    Several frames may lie on a slice, and slices between others may have none.
+    Several frames may lie on a slice, and slices between others may have none. slice_spacing_mm: of files that do not
+    tell; by default the smallest distance of two frames, which is too large where no two neighbours have one.
     """
     measures = group_of(frames[0], shared, "PixelMeasuresSequence")
     planes = [group_of(frame, shared, "PlaneOrientationSequence").ImageOrientationPatient for frame in frames]
@@ -90,7 +93,7 @@ def grid_of(path: Path, shared: pydicom.Dataset, frames: Sequence[pydicom.Datase
     depths = depths - depths[lowest]
     gaps = np.diff(np.unique(depths))
     nearest = min(gaps[gaps > SAME_POSITION_MM], default=measures.get("SliceThickness") or 1)
-    step = abs(float(measures.get("SpacingBetweenSlices") or nearest))
+    step = abs(float(measures.get("SpacingBetweenSlices") or slice_spacing_mm or nearest))
     slices = np.rint(depths / step)
     sideways = positions - positions[lowest] - np.outer(depths, normal)
     if not (np.abs(axes - axes[0]).max() <= SAME_DIRECTION and np.abs(sideways).max() <= DRIFT_MM):  # or NaN

@@ -129,8 +129,11 @@ def read_segmentation(path: str | Path) -> Volume:
     return Volume(found.voxels(), found.header.affine)
 
 
-def open_segmentation(path: str | Path) -> SegmentationFile:
-    """Grid, structures and frames of a DICOM SEG file, without pixels. Raises DataError as read_segmentation."""
+def open_segmentation(path: str | Path, slice_spacing_mm: float | None = None) -> SegmentationFile:
+    """Grid, structures and frames of a DICOM SEG file, without pixels. Raises DataError as read_segmentation.
+
+    slice_spacing_mm: that of the series, for files that do not tell it and need not have frames on neighbouring slices.
+    """
     path = Path(path)
     dataset = parsed(path, _A_SEG, stop_before_pixels=True)
     with complete_header(path, _A_SEG):
@@ -139,7 +142,7 @@ def open_segmentation(path: str | Path) -> SegmentationFile:
         shared = dataset.SharedFunctionalGroupsSequence[0]
         frames = list(dataset.PerFrameFunctionalGroupsSequence)
         numbers = [group_of(frame, shared, "SegmentIdentificationSequence").ReferencedSegmentNumber for frame in frames]
-        slices, affine = grid_of(path, shared, frames)
+        slices, affine = grid_of(path, shared, frames, slice_spacing_mm)
         before, depth = _slices_of_series(dataset, frames, slices)
         affine[:3, 3] -= before * affine[:3, 2]
         labelled = tuple((before + index, ids[int(number)]) for index, number in zip(slices, numbers, strict=True))

@@ -6,6 +6,7 @@ A file made here carries the patient's data of the series, as an archive needs i
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def write_derived(
         sources, personal = _source_images(stack)
         dataset = make(sources)
         dataset.update(personal)
+        _stamp(dataset, sources[0])
         dataset.SpecificCharacterSet = "ISO_IR 192"  # UTF-8: the names of structures are anyone's
         write_atomically(path, dataset.save_as)
 
@@ -98,6 +100,28 @@ def new_series(number: int, description: str) -> dict[str, Any]:
         "software_versions": __version__,
         "device_serial_number": "none",
     }
+
+
+def _stamp(dataset: pydicom.Dataset, source: pydicom.Dataset) -> None:
+    """Say when the file was made, with the time zone: that of the series where it names one, else this machine's.
+
+    highdicom writes this machine's time without a zone, which cannot be compared with files of other programs. The
+    zone holds for the times of the study as well, so that it must not be any.
+    """
+    now = datetime.now(UTC).astimezone(_zone_of(source))
+    dataset.TimezoneOffsetFromUTC = now.strftime("%z")[:5]
+    for name in ("Content", "InstanceCreation"):
+        if f"{name}Date" in dataset:
+            setattr(dataset, f"{name}Date", now.strftime("%Y%m%d"))
+            setattr(dataset, f"{name}Time", now.strftime("%H%M%S.%f"))
+
+
+def _zone_of(source: pydicom.Dataset) -> tzinfo | None:
+    """The time zone that a slice names; None, which is this machine's, if it names none."""
+    try:
+        return datetime.strptime(str(source.get("TimezoneOffsetFromUTC")), "%z").tzinfo
+    except ValueError:
+        return None
 
 
 @contextmanager

@@ -17,14 +17,16 @@ from monailabel.utils.async_tasks.utils import background_executors
 
 from medssl.errors import ConfigError, DataError
 from medssl.label_app.archive import ArchiveDatastore
+from medssl.label_app.background import task_request
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
-from medssl.label_app.names import checked_name, is_name
+from medssl.label_app.names import is_name
 from medssl.label_app.proposals import Proposals
 from medssl.label_app.queue import BackgroundScoring, WaitingViewers
 from medssl.label_app.recipe import find_recipe
 from medssl.label_app.series_folder import FolderOfSeries
 from medssl.label_app.studies import Studies
+from medssl.label_app.tags import SEGMENTATION, tag_of_prediction
 from medssl.label_app.tasks import (
     BandsOf,
     BatchPrediction,
@@ -111,26 +113,34 @@ class ReviewApp(MONAILabelApp):
     def init_batch_infer(self) -> BatchPrediction:
         return BatchPrediction()
 
+    def train(self, request: dict[str, Any]) -> dict[str, Any]:
+        return super().train(task_request(request, "train"))
+
+    def scoring(self, request: dict[str, Any], datastore: Any = None) -> dict[str, Any]:
+        return super().scoring(task_request(request, "scoring"), datastore)
+
+    def batch_infer(self, request: dict[str, Any], datastore: Any = None) -> dict[str, Any]:
+        return super().batch_infer(task_request(request, "batch_infer"), datastore)
+
     def infer(self, request: dict[str, Any], datastore: Any = None) -> dict[str, Any]:
         """The label map as a temporary file, and its JSON; stored under `label_tag` as well with `save_label`.
 
         The structures of a study of an archive are proposed there, too, if the server was started for that.
         """
-        task = self._infers.get(request.get("model"))
+        task, tag = self._infers.get(str(request.get("model"))), tag_of_prediction(request)
         if task is None:
             raise MONAILabelException(MONAILabelError.INVALID_INPUT, "There is no model of this name")
-        file, record = task(request)
-        if self._proposals is not None and request["model"] == self.model.name and is_name(str(request["image"])):
-            self._proposals.store(str(request["image"]))
-        if request.get("save_label"):
-            tag = checked_name(str(request.get("label_tag") or "original"), "tag of the label")
-            if tag != "original":  # which every prediction of a study is stored under in any case
-                self.datastore().save_label(request["image"], file, tag, {"model": request["model"]})
-        return {"label": file, "tag": "original", "file": file, "params": record}
+        with self.viewers:  # also while the proposal is made, which needs the prediction again
+            file, record = task(request)
+            if self._proposals is not None and request["model"] == self.model.name and is_name(str(request["image"])):
+                self._proposals.store(str(request["image"]))
+        if tag is not None:
+            self.datastore().save_label(request["image"], file, tag, {"model": request["model"]})
+        return {"label": file, "tag": SEGMENTATION, "file": file, "params": record}
 
     def next_sample(self, request: dict[str, Any]) -> dict[str, Any]:
         """The study to review next, with the path of its scan if that can be read; {} if all are reviewed."""
-        strategy = self._strategies.get(request.get("strategy"))
+        strategy = self._strategies.get(str(request.get("strategy")))
         if strategy is None:
             known = ", ".join(self._strategies)
             raise MONAILabelException(MONAILabelError.INVALID_INPUT, f"There is no such strategy; known: {known}")

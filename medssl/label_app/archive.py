@@ -8,12 +8,11 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from dicomweb_client import DICOMwebClient
-from monailabel.datastore.utils.dicom import dicom_web_upload_dcm
 from monailabel.interfaces.exception import ImageNotFoundException
 from pydicom import dcmread
 from pydicom.dataset import Dataset
@@ -24,15 +23,18 @@ from medssl.data.dicom_seg import SegmentStyle, open_segmentation, segmentation_
 from medssl.data.geometry import Header, Volume, reordered
 from medssl.data.volumes import read_header, read_volume, write_nifti
 from medssl.errors import DataError
-from medssl.label_app.datastore import FACTS, FINAL, entry_of
+from medssl.label_app.archive_segmentations import Segmentation, reviewed_segmentation, store_in_archive
+from medssl.label_app.datastore import FACTS, entry_of
 from medssl.label_app.download import ARCHIVE_AWAY, download_series, faults_of_series, find_series, instances_of
 from medssl.label_app.names import is_name
-from medssl.label_app.series import OUTGROWN, SeriesDatastore
+from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.submitted import placed, submitted_label
+from medssl.label_app.tags import FINAL, OUTGROWN
 
 _UID = re.compile(r"\d+(\.\d+){4,}")
 _KEPT = ("Modality", "StudyInstanceUID")
 FILES, UNUSABLE = f"{FACTS}:files", f"{FACTS}:unusable_segmentations"
+SERIES = "SeriesInstanceUID"  # of a reviewed label: the series of the archive that it is the content of
 logger = logging.getLogger(__name__)
 
 
@@ -53,10 +55,10 @@ class ArchiveDatastore(SeriesDatastore):
         read_only: bool = False,
     ) -> None:
         self._client, self._search_filter = client, dict(search_filter)
-        self._seen: dict[str, _Segmentation | None] = {}
+        self._seen: dict[str, Segmentation | None] = {}
         self._sizes: dict[str, int] = {}  # of the series in the archive, in files, when they were listed
         self._fetched_at: dict[str, int] = {}  # the same, when they were downloaded
-        self._complained_of: set[str] = set()
+        self._complained_of: dict[str, str] = {}  # segmentation -> why it was left out
         super().__init__(cache_path, structures, read_only)
 
     def list_images(self) -> list[str]:
@@ -72,11 +74,20 @@ class ArchiveDatastore(SeriesDatastore):
         return str(self._sizes.get(image_id) or "")
 
     def refresh(self) -> None:
-        """As of StudyDatastore; of reviewed series that have grown, only labels that still fit are kept."""
+        """As of StudyDatastore; new labels of series that are here are fetched: the log says which cannot be used.
+
+        Of reviewed series that have grown, only labels that still fit are kept.
+        """
         super().refresh()
-        grown = {name for name in self.list_images() if self._has_label(name) and self._has_grown(name)}
-        if grown:
-            self._take_labels({name: one for name, one in self._segmentations().items() if name in grown})
+        self.list_images()
+        newest = self._segmentations()
+        self._take_labels({name: one for name, one in newest.items() if self._is_due(name, one)})
+
+    def _is_due(self, image_id: str, newest: Segmentation) -> bool:
+        if image_id not in self._sizes or image_id not in self._datastore.objects:
+            return False
+        is_new = newest.series not in self._complained_of and not self._has(image_id, newest)
+        return is_new or (self._has_label(image_id) and self._has_grown(image_id))
 
     def get_labeled_images(self, label_tag: str | None = None, labels: list[str] | None = None) -> list[str]:
         return sorted(set(self._segmentations()) & set(self.list_images()))
@@ -121,50 +132,70 @@ class ArchiveDatastore(SeriesDatastore):
         kept = {name: str(found[name].value) for name in _KEPT if name in found}
         return {"SeriesInstanceUID": image_id, **kept, FILES: _files_in(self._image_folder / image_id)}
 
-    def _segmentations(self) -> dict[str, "_Segmentation"]:
+    def _segmentations(self) -> dict[str, Segmentation]:
         """Series -> the newest segmentation of it that a person has seen, and that is not known to be unusable."""
-        newest: dict[str, _Segmentation] = {}
+        newest: dict[str, Segmentation] = {}
         for entry in self._client.search_for_series(search_filters={"Modality": "SEG"}):
             found = Dataset.from_json(entry)
             seen = self._segmentation(str(found.StudyInstanceUID), str(found.SeriesInstanceUID))
             if seen is None or seen.series in self._unusable(seen.of):
                 continue
-            if seen.of not in newest or newest[seen.of].made < seen.made:
+            if seen.of not in newest or self._rank(newest[seen.of]) < self._rank(seen):
                 newest[seen.of] = seen
         return newest
 
-    def _segmentation(self, study: str, series: str) -> "_Segmentation | None":
+    def _rank(self, one: Segmentation) -> tuple[datetime, bool]:
+        """By what the newest is found; of two that were made at the same time it is the one that is here."""
+        return one.made, one.of in self._datastore.objects and self._has(one.of, one)
+
+    def _segmentation(self, study: str, series: str) -> Segmentation | None:
         """What a series of modality SEG is, asked for once; None if it is no review."""
         if series not in self._seen:
             try:
                 with faults_of_series(series):
                     metadata = Dataset.from_json(self._client.retrieve_series_metadata(study, series)[0])
-                    self._seen[series] = _reviewed_segmentation(metadata, study, series, self.structures)
+                    self._seen[series] = reviewed_segmentation(metadata, study, series, self.structures)
             except DataError as error:
                 self._complain(series, error)
                 return None
         return self._seen[series]
 
-    def _take_labels(self, newest: Mapping[str, "_Segmentation"]) -> None:
+    def left_out(self) -> list[dict[str, str]]:
+        """`study` and `reason` of every segmentation that is newer than the label in use, and could not be used."""
+        used, served = self._segmentations(), set(self.list_images())
+        seen = [one for one in self._seen.values() if one is not None and one.of in served]
+        newer = [one for one in seen if one.of not in used or used[one.of].made <= one.made]
+        reasons = {one.series: {**self._complained_of, **self._reasons(one.of)}.get(one.series) for one in newer}
+        found = [{"study": one.of, "reason": reason} for one in newer if (reason := reasons[one.series]) is not None]
+        unread = [reason for series, reason in self._complained_of.items() if series not in self._seen]
+        return found + [{"study": "unknown", "reason": reason} for reason in unread]
+
+    def _take_labels(self, newest: Mapping[str, Segmentation]) -> None:
         """Fetch the labels that are not here yet; where one is unusable, the one before it."""
         for image_id, first in newest.items():
-            candidate: _Segmentation | None = first
-            while candidate is not None and not self._takes(image_id, candidate):
-                candidate = self._segmentations().get(image_id)
+            try:
+                scan = read_header(self.get_image_uri(image_id))  # sets aside a label that the series has outgrown
+                if first.series in self._unusable(image_id) or not self._has(image_id, first):
+                    self._take_label(image_id, scan)
+            except DataError as error:
+                self._complain(first.series, error)
 
-    def _takes(self, image_id: str, candidate: "_Segmentation") -> bool:
-        """Fetch a label; False if it is unusable, which is noted. What may be had later leaves a warning alone."""
-        try:
-            scan = read_header(self.get_image_uri(image_id))  # which sets aside a label that the series has outgrown
-            if candidate.series not in self._unusable(image_id) and not self._has(image_id, candidate):
-                self._fetch_label(image_id, candidate, scan)
-        except DataError as error:
-            self._complain(candidate.series, error)
-        return candidate.series not in self._unusable(image_id)
+    def _take_label(self, image_id: str, scan: Header) -> None:
+        """Fetch the newest label that can be used, unless it is here; what may be had later leaves a warning alone."""
+        with self._submissions:
+            self._init_from_datastore_file()
+            # asked for again, as another label may have been submitted meanwhile
+            while (newest := self._segmentations().get(image_id)) and not self._has(image_id, newest):
+                try:
+                    self._fetch_label(image_id, newest, scan)
+                except DataError as error:
+                    self._complain(newest.series, error)
+                    if not isinstance(error, UnusableSegmentation):
+                        break
 
-    def _has(self, image_id: str, candidate: "_Segmentation") -> bool:
+    def _has(self, image_id: str, candidate: Segmentation) -> bool:
         label = self._datastore.objects[image_id].labels.get(FINAL)
-        return label is not None and label.info.get("SeriesInstanceUID") == candidate.series
+        return label is not None and label.info.get(SERIES) == candidate.series
 
     def _unusable(self, image_id: str) -> set[str]:
         """Segmentations of the series that it has outgrown, or that were found to be of something else."""
@@ -172,30 +203,35 @@ class ArchiveDatastore(SeriesDatastore):
         if known is None:
             return set()
         outgrown = known.labels.get(OUTGROWN)
-        own = {str(outgrown.info["SeriesInstanceUID"])} if outgrown and "SeriesInstanceUID" in outgrown.info else set()
-        return own | set(known.image.info.get(UNUSABLE, []))
+        own = {str(outgrown.info[SERIES])} if outgrown and SERIES in outgrown.info else set()
+        return own | self._reasons(image_id).keys()
+
+    def _reasons(self, image_id: str) -> dict[str, str]:
+        """Segmentation of a series -> why it cannot be used."""
+        known = self._datastore.objects.get(image_id)
+        return dict(known.image.info.get(UNUSABLE, {})) if known is not None else {}
 
     def _complain(self, series: str, error: DataError) -> None:
         """Warn of a segmentation, once; UIDs, which lead to the patient, are left out."""
         if series not in self._complained_of:
-            self._complained_of.add(series)
-            logger.warning("A segmentation in the archive is left out. %s", _UID.sub("<uid>", str(error)))
+            self._complained_of[series] = _without_uids(error)
+            logger.warning("A segmentation in the archive is left out. %s", self._complained_of[series])
 
-    def _fetch_label(self, image_id: str, newest: "_Segmentation", scan: Header) -> None:
+    def _fetch_label(self, image_id: str, newest: Segmentation, scan: Header) -> None:
         folder = self._image_folder / f".{secrets.token_hex(8)}.part"
         try:
             download_series(self._client, newest.study, newest.series, folder)
             classes = self._classes_in(folder, scan, image_id)
-        except UnusableSegmentation:
-            known = self._datastore.objects[image_id].image.info.get(UNUSABLE, [])
-            self.update_image_info(image_id, {UNUSABLE: [*known, newest.series]})
+        except UnusableSegmentation as error:
+            reasons = {**self._reasons(image_id), newest.series: _without_uids(error)}
+            self.update_image_info(image_id, {UNUSABLE: reasons})
             raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         target = Path(self._datastore.label_path(FINAL)) / f"{image_id}.nii.gz"
-        write_nifti(target, classes.array, classes.affine, classes.array.dtype)
         with self.changing() as entries:
-            entries[image_id].labels[FINAL] = entry_of({"SeriesInstanceUID": newest.series}, target.name, ".nii.gz")
+            write_nifti(target, classes.array, classes.affine, classes.array.dtype)
+            entries[image_id].labels[FINAL] = entry_of({SERIES: newest.series}, target.name, ".nii.gz")
 
     def _classes_in(self, folder: Path, scan: Header, image_id: str) -> Volume:
         """The label in a downloaded segmentation; UnusableSegmentation if that is none of the scan."""
@@ -203,7 +239,7 @@ class ArchiveDatastore(SeriesDatastore):
             file = segmentation_in(folder)
             if file is None:
                 raise DataError(f"{image_id}: its segmentation series holds no single DICOM SEG file.")
-            found = open_segmentation(file)
+            found = open_segmentation(file, slice_spacing_mm=scan.spacing_mm[2])
             label = reordered(Volume(found.voxels(), found.header.affine), scan)
             if _referenced(file) >= len(list(self.series_folder(image_id).iterdir())):
                 label = placed(label, scan)  # it knew the whole series: slices without a frame are empty ones
@@ -211,37 +247,47 @@ class ArchiveDatastore(SeriesDatastore):
         except DataError as error:
             raise UnusableSegmentation(str(error)) from error
 
+    def _facts_of_label(self) -> dict[str, str]:
+        """The series that the label will be in the archive: noted with the label, so that both are always the same."""
+        return {SERIES: generate_uid()}
+
     def _keep_segmentation(self, image_id: str) -> None:
-        """Upload the label."""
-        label, file = read_volume(self._file_of_label(image_id)), self._image_folder / f".{image_id}.seg.part"
-        try:
-            write_segmentation(label, self._image_folder / image_id, file, self.structures, algorithm=None)
-            dicom_web_upload_dcm(str(file), self._client)
-            series = str(dcmread(file, specific_tags=["SeriesInstanceUID"]).SeriesInstanceUID)
-        finally:
-            file.unlink(missing_ok=True)
-        self.update_label_info(image_id, FINAL, {"SeriesInstanceUID": series})
+        """Upload the label; DataError if the archive does not take it."""
+        label, folder = read_volume(self._file_of_label(image_id)), self._image_folder / image_id
+        segmentation = self._as_dicom(label, folder, self.structures, algorithm=None)
+        segmentation.SeriesInstanceUID = str(self._datastore.objects[image_id].labels[FINAL].info[SERIES])
+        store_in_archive(self._client, segmentation)
 
     def propose(self, image_id: str, segmentation: Volume, weights: str) -> None:
         """Upload what a model with these weights has found, as an automatic segmentation, if the archive has it not.
 
-        Its UIDs follow from study and weights. Structures that were not found are left out, and with them a
-        segmentation without any: OHIF cannot open an empty segment.
+        Its UIDs follow from study, number of its files and weights. Structures that were not found are left out, and
+        with them a segmentation without any: OHIF cannot open an empty segment.
         """
-        series, instance = (generate_uid(entropy_srcs=[part, image_id, weights]) for part in ("series", "instance"))
+        folder = self.series_folder(image_id)
+        sources = [image_id, weights, str(_files_in(folder))]
+        series, instance = (generate_uid(entropy_srcs=[part, *sources]) for part in ("series", "instance"))
         found = {number: name for number, name in self.structures.items() if (segmentation.array == number).any()}
         if not found or self._client.search_for_series(search_filters={"SeriesInstanceUID": series}):
             return
-        file = self._image_folder / f".{image_id}.proposal.part"
         maker, style = f"medssl {__version__}, weights {weights}", SegmentStyle(series_description="Proposal of medssl")
-        try:
-            write_segmentation(segmentation, self.series_folder(image_id), file, found, algorithm=maker, style=style)
-            proposal = dcmread(file)
-        finally:
-            file.unlink(missing_ok=True)
+        proposal = self._as_dicom(segmentation, folder, found, algorithm=maker, style=style)
         proposal.SeriesInstanceUID = series
         proposal.SOPInstanceUID = proposal.file_meta.MediaStorageSOPInstanceUID = instance
-        self._client.store_instances([proposal])
+        store_in_archive(self._client, proposal)
+
+    def _as_dicom(self, labels: Volume, folder: Path, structures: Mapping[int, str], **options: Any) -> Dataset:
+        """The labels as DICOM SEG for the series in `folder`; options as of write_segmentation."""
+        file = self._image_folder / f".{secrets.token_hex(8)}.seg.part"
+        try:
+            write_segmentation(labels, folder, file, structures, **options)
+            return dcmread(file)
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def _without_uids(error: DataError) -> str:
+    return _UID.sub("<uid>", str(error))
 
 
 def _referenced(file: Path) -> int:
@@ -252,27 +298,6 @@ def _referenced(file: Path) -> int:
 
 class UnusableSegmentation(DataError):
     """A segmentation that never will be a label of its series, however often it is fetched."""
-
-
-@dataclass(frozen=True)
-class _Segmentation:
-    of: str
-    made: str
-    study: str
-    series: str
-
-
-def _reviewed_segmentation(
-    metadata: Dataset, study: str, series: str, structures: Mapping[int, str]
-) -> _Segmentation | None:
-    """What the segmentation is of; None if it refers to nothing, no person has touched it, or no structure is known."""
-    referenced, segments = metadata.get("ReferencedSeriesSequence"), metadata.get("SegmentSequence", [])
-    kinds = {str(segment.get("SegmentAlgorithmType", "")) for segment in segments}
-    names = {str(segment.get("SegmentLabel", "")).strip().casefold() for segment in segments}
-    if not referenced or kinds == {"AUTOMATIC"} or not names & {name.casefold() for name in structures.values()}:
-        return None
-    made = f"{metadata.get('ContentDate', '')}{metadata.get('ContentTime', '')}"
-    return _Segmentation(str(referenced[0].SeriesInstanceUID), made, study, series)
 
 
 def _files_in(folder: Path) -> int:

@@ -22,9 +22,10 @@ from medssl.errors import DataError
 from medssl.files import write_bytes_atomically, write_text_atomically
 from medssl.label_app.names import checked_name, is_name
 from medssl.label_app.submitted import read_submitted
+from medssl.label_app.tags import FINAL, tag_of_others
 from medssl.label_app.workspace import EXTENSIONS
 
-FINAL = "final"
+_ANSWERED = {"id", "path", "score", "failure", "waiting", "unscored"}  # MONAI Label lays a study's facts over these
 FACTS = "medssl"  # among the facts of a study: what the model says of it; FACTS:<more> are our own, too
 logger = logging.getLogger(__name__)
 
@@ -85,33 +86,41 @@ class StudyDatastore(LocalDatastore):
         raise DataError(f"{image_id}: scans are not deleted over the network. Remove the file yourself.")
 
     def save_label(self, image_id: str, label_filename: str, label_tag: str, label_info: dict[str, Any] | None) -> str:
-        """Store a label; of the tag final after `submitted_label` has made it the model's classes.
+        """Store a label that somebody sends; of the tag final after `submitted_label` has made it the model's classes.
 
-        Raises DataError for what cannot be trained on, ImageNotFoundException for a study there is not.
+        Raises DataError for what cannot be trained on and for tags of the server's own, ImageNotFoundException for a
+        study there is not.
         """
+        return self._store_label(image_id, label_filename, tag_of_others(label_tag), label_info)
+
+    def save_result(self, image_id: str, file: str, tag: str, info: dict[str, Any]) -> None:
+        """Store what the model says of a study under one of the server's own tags; raises as save_label."""
+        self._store_label(image_id, file, tag, info)
+
+    def _store_label(self, image_id: str, label_filename: str, tag: str, label_info: dict[str, Any] | None) -> str:
         checked_name(image_id, "study")
-        tag = checked_name(str(getattr(label_tag, "value", label_tag)), "tag of the label")
         info = dict(label_info or {})
         extension = self._to_id(Path(label_filename).name)[1]
         self._require_extension(extension)
         scan = self.get_image_uri(image_id)
         if not scan:
             raise ImageNotFoundException(f"{image_id}: no such study")
-        folder = Path(self._datastore.label_path(tag))
+        label = None
         if tag == FINAL:
-            label = read_submitted(
-                label_filename, read_header(scan), self.structures, _listed(info.get("label_info")), image_id
-            )
-            extension = ".nii.gz"
-            write_nifti(folder / f"{image_id}{extension}", label.array, label.affine, np.uint8)
-        else:
-            write_bytes_atomically(folder / f"{image_id}{extension}", Path(label_filename).read_bytes())
-        with self.changing() as entries:
-            entries[image_id].labels[tag] = entry_of(info, f"{image_id}{extension}", extension)
+            names, extension = info.get("label_info"), ".nii.gz"
+            label = read_submitted(label_filename, read_header(scan), self.structures, names or [], image_id)
+        file = Path(self._datastore.label_path(tag)) / f"{image_id}{extension}"
+        with self.changing() as entries:  # the file, too: it and its facts are always of the same label
+            if label is not None:
+                write_nifti(file, label.array, label.affine, np.uint8)
+            else:
+                write_bytes_atomically(file, Path(label_filename).read_bytes())
+            entries[image_id].labels[tag] = entry_of(info, file.name, extension)
         return image_id
 
     def remove_label(self, label_id: str, label_tag: str) -> None:
-        """Remove the label's file and entry."""
+        """Remove the label's file and entry; DataError for one of the server's own."""
+        label_tag = tag_of_others(label_tag)
         with self.changing() as entries:
             known = entries.get(label_id)
             removed = known.labels.pop(label_tag, None) if known else None
@@ -128,8 +137,8 @@ class StudyDatastore(LocalDatastore):
             entries[image_id].image.info.update(facts)
 
     def update_label_info(self, label_id: str, label_tag: str, info: Mapping[str, Any]) -> None:
-        """Add facts to what is known of a label."""
-        facts = _checked_facts(info)
+        """Add facts to what is known of a label; DataError for one of the server's own."""
+        facts, label_tag = _checked_facts(info), tag_of_others(label_tag)
         with self.changing() as entries:
             label = entries[label_id].labels.get(label_tag) if label_id in entries else None
             if label is None:
@@ -140,6 +149,10 @@ class StudyDatastore(LocalDatastore):
         """Study -> file of its reviewed label."""
         with self._threads:
             return {name: self._file_of_label(name) for name in self.get_labeled_images() if self._has_label(name)}
+
+    def left_out(self) -> list[dict[str, str]]:
+        """`study` and `reason` of reviews that could not be used; none where all are checked as they are submitted."""
+        return []
 
     def _has_label(self, name: str) -> bool:
         entry = self._datastore.objects.get(name)
@@ -212,11 +225,11 @@ def _checked_facts(info: Any) -> Mapping[str, Any]:
     """Facts that somebody sends; DataError for those that MONAI Label would stumble over at the next sample."""
     if not isinstance(info, Mapping) or not isinstance(info.get("strategy", {}), Mapping):
         raise DataError("info: expected a JSON object, whose `strategy`, if any, is one, too.")
+    if taken := _ANSWERED & info.keys():
+        raise DataError(
+            f"info: {', '.join(sorted(taken))} would be taken for the server's answer. Choose another name."
+        )
     return info
-
-
-def _listed(label_info: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in label_info if isinstance(entry, Mapping)] if isinstance(label_info, list) else []
 
 
 def _in_turn(method: Any) -> Any:

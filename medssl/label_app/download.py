@@ -11,6 +11,7 @@ from pydicom.dataset import Dataset
 from medssl.errors import DataError, MedsslError
 
 ARCHIVE_AWAY = (ConnectionError, requests.ConnectionError, requests.Timeout)
+_BUSY = (429, 502, 503, 504)  # an archive that may answer later; 500 is what a series gets that it cannot read
 
 
 def download_series(client: DICOMwebClient, study: str, series: str, folder: Path) -> None:
@@ -41,6 +42,8 @@ def faults_of_series(series: str) -> Iterator[None]:
     except (*ARCHIVE_AWAY, MedsslError):
         raise
     except Exception as error:  # a refusal of the archive, or whatever a damaged file makes pydicom raise
+        if isinstance(error, requests.HTTPError) and error.response is not None and error.response.status_code in _BUSY:
+            raise requests.ConnectionError(f"the archive is busy ({error.response.status_code})") from error
         raise DataError(
             f"{series}: the archive does not give it as it should ({type(error).__name__}). Send it there again."
         ) from error

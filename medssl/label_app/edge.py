@@ -16,22 +16,25 @@ from monailabel.interfaces.exception import ImageNotFoundException, LabelNotFoun
 from starlette.datastructures import UploadFile
 
 from medssl.errors import MedsslError
+from medssl.label_app.background import is_gpus
 from medssl.label_app.datastore import FACTS
 from medssl.label_app.names import is_name, is_plain_path
 
 _NAMES = {"image", "images", "label", "label_tag", "id", "tag", "model", "strategy", "method", "session_id", "session"}
 # MONAI Label lets the processes it starts import what lies in the one; the others are what medssl knows of a study
 _REFUSED = re.compile(rf"bundle_path|{FACTS}(:.*)?")
-_GPUS = re.compile(r"all|\d+(,\d+)*")  # becomes CUDA_VISIBLE_DEVICES of these processes
+# scans and labels, OHIF's plain voxels (.bin), and the names that DICOM files have: no suffix, or the end of a UID
+_UPLOADED = re.compile(r".*\.(nii|nii\.gz|nrrd|mha|bin|dcm|ima|\d+)|[^.]+", re.IGNORECASE)
 logger = logging.getLogger(__name__)
 
 
 async def check_request(request: Request) -> None:
     """Refuse, with 400, names that could leave a folder: in the path, the query, forms, JSON and names of files.
 
-    Refused, too, is what would reach the environment of the processes that MONAI Label starts, or medssl's own facts.
-    Of the path that 3D Slicer sends as the name of a file the last part is kept, the rest forgotten. Requests that a
-    page of another site makes a browser send are refused with 403.
+    Refused, too, is what would reach the environment of the processes that MONAI Label starts (see `background`, which
+    is where it ends in any case), or medssl's own facts, at any depth of JSON; and files that are neither scan nor
+    label. Of the path that 3D Slicer sends as the name of a file the last part is kept, the rest forgotten. Requests
+    that a page of another site makes a browser send are refused with 403.
     """
     _refuse_foreign_page(request)
     for name, value in request.path_params.items():
@@ -42,8 +45,10 @@ async def check_request(request: Request) -> None:
             raise HTTPException(400, "uncompress: archives may hold paths that leave the folder; send files")
     for name, field in (await request.form()).multi_items():  # none unless the request is a form
         _check_field(name, field)
-    if _is_json(request.headers.get("content-type", "")) and (body := await request.body()):
-        _check_json(body)
+    if _is_json(request.headers.get("content-type", "")):
+        body = await request.body()
+        if body.strip() not in (b"", b"null"):
+            _check_json(body)
 
 
 def _is_json(content_type: str) -> bool:
@@ -57,6 +62,8 @@ def _check_field(name: str, field: UploadFile | str) -> None:
     if isinstance(field, UploadFile):
         file = field.filename = PureWindowsPath(field.filename or "").name  # which knows both / and \
         _require(file.isprintable() and len(file) <= 255 and not set(file) & set("/\\%:") and ".." not in file, name)
+        if not _UPLOADED.fullmatch(file):
+            raise HTTPException(400, f"{name}: expected a scan or a label, such as .nii.gz, .nrrd, .mha or .dcm")
     elif name in ("params", "info", "wsi"):
         _check_json(field)
     else:
@@ -68,26 +75,37 @@ def _check_json(text: str | bytes) -> None:
         content = json.loads(text or "{}")
     except (ValueError, RecursionError):
         raise HTTPException(400, "expected JSON") from None
-    for name, value in _named_values(content):
-        _require(not isinstance(value, str) or not value or is_name(value), name)
-    for part in _top_and_one_below(content):
-        if refused := next(filter(_REFUSED.fullmatch, part), None):
-            raise HTTPException(400, f"{refused}: is the server's own, not taken from requests. Leave it out.")
-        if (gpus := part.get("gpus")) and not (isinstance(gpus, str) and _GPUS.fullmatch(gpus)):
+    if not isinstance(content, dict):
+        raise HTTPException(400, "expected a JSON object")
+    for part in (content, *(value for value in content.values() if isinstance(value, dict))):
+        for name, value in _named_values(part):
+            _require(not isinstance(value, str) or not value or is_name(value), name)
+    for name, value in _all_pairs(content):
+        if _REFUSED.fullmatch(name):
+            raise HTTPException(400, f"{name[:64]}: is the server's own, not taken from requests. Leave it out.")
+        if name == "gpus" and not is_gpus(value):
             raise HTTPException(400, "gpus: expected 'all' or numbers such as '0,1'")
 
 
-def _named_values(content: Any) -> Iterator[tuple[str, Any]]:
-    """What JSON says, at its top, of the keys that name something."""
-    for key, value in content.items() if isinstance(content, dict) else ():
+def _named_values(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What JSON says of the keys that name something."""
+    for key, value in content.items():
         if key in _NAMES:
             yield from ((key, part) for part in (value if isinstance(value, list) else [value]))
 
 
-def _top_and_one_below(content: Any) -> Iterator[dict[str, Any]]:
-    """The object that JSON is, and those that its keys hold: /train/ takes a request for each model."""
-    if isinstance(content, dict):
-        yield from (content, *(value for value in content.values() if isinstance(value, dict)))
+def _all_pairs(content: Any) -> Iterator[tuple[str, Any]]:
+    """Every key with its value, at any depth; lists of a text and something else, too: Python makes a dict of these."""
+    waiting = [content]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield from part.items()
+            waiting += part.values()
+        elif isinstance(part, list):
+            if len(part) == 2 and isinstance(part[0], str):
+                yield part[0], part[1]
+            waiting += part
 
 
 def _require(is_fine: bool, name: str) -> None:

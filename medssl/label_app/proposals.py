@@ -11,7 +11,8 @@ from filelock import FileLock
 from medssl.data.volumes import read_volume
 from medssl.errors import MedsslError
 from medssl.label_app.archive import ArchiveDatastore
-from medssl.label_app.studies import SEGMENTATION, Studies
+from medssl.label_app.studies import Studies
+from medssl.label_app.tags import SEGMENTATION
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +32,9 @@ class Proposals:
 
         One that cannot be stored costs the proposal, not the answer to the viewer: the log has a line.
         """
-        segmentation = read_volume(self._results.result(study).segmentation)
-        weights = str(self._archive.get_label_info(study, SEGMENTATION)["weights"])
         try:
+            segmentation = read_volume(self._results.result(study).segmentation)
+            weights = str(self._archive.get_label_info(study, SEGMENTATION).get("weights", "unknown"))
             with self._one_at_a_time:
                 self._archive.propose(study, segmentation, weights)
         except (MedsslError, requests.RequestException) as error:  # whose text may name a file, and so perhaps a person

@@ -2,8 +2,11 @@
 
 import logging
 import threading
+import traceback
 from types import TracebackType
 from typing import Any
+
+from monailabel.interfaces.exception import MONAILabelException
 
 from medssl.errors import DataError
 from medssl.label_app.studies import Studies
@@ -87,19 +90,31 @@ class BackgroundScoring(threading.Thread):
                 self._score(study)
             return study is not None
         except Exception as error:  # the archive may be away, the model damaged: the thread outlives it
-            logger.warning("Scoring waits (%s)", type(error).__name__, exc_info=not isinstance(error, OSError))
+            # without the text of the error, which may name a study, and so perhaps a person
+            places = "" if isinstance(error, OSError) else "".join(traceback.format_tb(error.__traceback__))
+            logger.warning("Scoring waits (%s)\n%s", type(error).__name__, places)
             return False
 
     def _score(self, study: str) -> None:
-        try:
-            self.studies.result(study)
-        except DataError:  # whose text may name a file, and so perhaps a person
+        if not is_scored_now(self.studies, study):
             logger.warning("A study cannot be scored: it is offered last, with the reason.")
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """End after the study that is being predicted; wait at most `timeout_s` for it."""
         self._ended.set()
         self.join(timeout_s)
+
+
+def is_scored_now(studies: Studies, study: str) -> bool:
+    """Predict a study; False if it cannot be predicted, which is noted, so that the next one has its turn."""
+    try:
+        studies.result(study)
+    except DataError:
+        return False
+    except MONAILabelException:  # it is gone since it was listed, or is being moved
+        studies.note_failure(study, "It cannot be found any more.")
+        return False
+    return True
 
 
 def next_unscored(studies: Studies) -> str | None:

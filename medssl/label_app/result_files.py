@@ -1,12 +1,13 @@
 """A label map as the file a viewer asks for."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import SimpleITK
+from fastapi import BackgroundTasks
 
 from medssl.data.dicom_seg import write_segmentation
 from medssl.data.geometry import LPS_TO_RAS, Volume
@@ -42,11 +43,26 @@ def segmentation_file(series_dir: str, label: str, label_info: Sequence[Mapping[
     labels, names = read_volume(label), segment_names(label_info)
     unnamed = set(np.unique(labels.array[labels.array > 0]).astype(int).tolist()) - names.keys()
     structures = names | {number: f"label {number}" for number in unnamed}
-    with tempfile.NamedTemporaryFile(suffix=".dcm", delete=False) as opened:
-        file = opened.name
     style = BAND_STYLE if structures.items() <= BANDS.items() else None
-    write_segmentation(labels, series_dir, file, structures, style=style)
-    return file
+    with tempfile.NamedTemporaryFile(suffix=".dcm", delete=False) as opened:
+        file = Path(opened.name)
+    try:
+        write_segmentation(labels, series_dir, file, structures, style=style)
+    except BaseException:
+        file.unlink()
+        raise
+    return str(file)
+
+
+def removing_segmentations(send_response: Callable) -> Callable:
+    """MONAI Label's send_response, which removes the label map it has sent, made to remove the DICOM SEG file, too."""
+
+    def send(datastore: Any, result: dict[str, Any], output: Any, background_tasks: BackgroundTasks) -> Any:
+        if file := result.get("dicom_seg"):  # it bears the patient's name
+            background_tasks.add_task(Path(file).unlink, missing_ok=True)
+        return send_response(datastore, result, output, background_tasks)
+
+    return send
 
 
 def _image(labels: Volume) -> SimpleITK.Image:

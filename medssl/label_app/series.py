@@ -4,23 +4,24 @@ import contextlib
 import logging
 import secrets
 import shutil
-import threading
+import zlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 from monailabel.datastore.local import ImageLabelModel
 from monailabel.datastore.utils.convert import binary_to_image
 
 from medssl.data.geometry import grid_mismatches
 from medssl.data.volumes import read_header, read_volume, write_nifti
 from medssl.errors import DataError
-from medssl.label_app.datastore import FINAL, StudyDatastore, entry_of
+from medssl.label_app.datastore import StudyDatastore, entry_of
 from medssl.label_app.names import checked_name
+from medssl.label_app.tags import FINAL, OUTGROWN, tag_of_others
 
-OUTGROWN = "outgrown"
 logger = logging.getLogger(__name__)
 
 
@@ -31,8 +32,16 @@ class SeriesDatastore(StudyDatastore):
     """
 
     def __init__(self, datastore_path: str | Path, structures: Mapping[int, str], read_only: bool = False) -> None:
-        self._conversions = threading.RLock()
+        locks = Path(datastore_path) / ".locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        self._locks, self._of_series = locks, dict[str, FileLock]()
+        self._submissions = FileLock(locks / "submissions")  # held while a reviewed label and its DICOM SEG change
         super().__init__(str(datastore_path), structures, read_only)
+
+    def _turn(self, image_id: str) -> FileLock:
+        """Held by one thread of one process while the files of a series, or its scan, change; it may take it again."""
+        name = f"series-{zlib.crc32(image_id.encode()) % 64}"  # not one for whatever is asked for
+        return self._of_series.setdefault(name, FileLock(self._locks / name))
 
     @abstractmethod
     def list_images(self) -> list[str]:
@@ -54,6 +63,10 @@ class SeriesDatastore(StudyDatastore):
         """Whether a folder still has the files of the series."""
         return True
 
+    def _facts_of_label(self) -> dict[str, str]:
+        """What is noted together with a reviewed label, for `_keep_segmentation` to go by."""
+        return {}
+
     @abstractmethod
     def _keep_segmentation(self, image_id: str) -> None:
         """Store the reviewed label as DICOM SEG."""
@@ -64,7 +77,7 @@ class SeriesDatastore(StudyDatastore):
         Raises DataError for a series that cannot become a volume, ImageNotFoundException for one there is not.
         """
         scan = self._image_folder / f"{checked_name(image_id, 'study')}.nii.gz"
-        with self._conversions:
+        with self._turn(image_id):
             series, is_current = self.series_folder(image_id), self._is_current(image_id)
             if not is_current or not scan.is_file():
                 volume = read_volume(series)
@@ -88,15 +101,15 @@ class SeriesDatastore(StudyDatastore):
             return
         target = Path(self._datastore.label_path(OUTGROWN)) / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        file.rename(target)
         with self.changing() as entries:
+            file.rename(target)
             entries[image_id].labels[OUTGROWN] = entries[image_id].labels.pop(FINAL)
         logger.warning("A series has changed: its label does not fit any more and is kept as '%s'", OUTGROWN)
 
     def series_folder(self, image_id: str) -> Path:
         """The folder with the files of a series, brought here if they are not yet."""
         target = self._image_folder / checked_name(image_id, "study")
-        with self._conversions:
+        with self._turn(image_id):
             if not target.is_dir() or not self._fits(image_id, target):
                 partial = target.with_name(f".{secrets.token_hex(8)}.part")
                 try:
@@ -113,10 +126,20 @@ class SeriesDatastore(StudyDatastore):
 
     def save_label(self, image_id: str, label_filename: str, label_tag: str, label_info: dict[str, Any] | None) -> str:
         """Store a label here and, of the tag final, as DICOM SEG, too."""
-        if label_filename.endswith(".bin"):  # OHIF's plain voxels
-            label_filename = binary_to_image(self.get_image_uri(image_id), label_filename)
-        super().save_label(image_id, label_filename, label_tag, label_info)
-        if str(getattr(label_tag, "value", label_tag)) == FINAL:
+        if not label_filename.endswith(".bin"):
+            return self._submit(image_id, label_filename, label_tag, label_info)
+        converted = binary_to_image(self.get_image_uri(image_id), label_filename)  # OHIF's plain voxels
+        try:
+            return self._submit(image_id, converted, label_tag, label_info)
+        finally:
+            Path(converted).unlink(missing_ok=True)
+
+    def _submit(self, image_id: str, file: str, label_tag: str, label_info: dict[str, Any] | None) -> str:
+        if tag_of_others(label_tag) != FINAL:
+            return super().save_label(image_id, file, label_tag, label_info)
+        self.get_image_uri(image_id)  # brought before others have to wait
+        with self._submissions:
+            super().save_label(image_id, file, label_tag, {**(label_info or {}), **self._facts_of_label()})
             self._keep_segmentation(image_id)
         return image_id
 

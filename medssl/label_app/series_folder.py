@@ -13,9 +13,10 @@ from medssl.data.dicom_seg import write_segmentation
 from medssl.data.volumes import read_volume
 from medssl.errors import DataError
 from medssl.files import write_text_atomically
-from medssl.label_app.datastore import FACTS, FINAL
+from medssl.label_app.datastore import FACTS
 from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.series_map import read_map
+from medssl.label_app.tags import FINAL
 
 STAMP, SEGMENTATION = f"{FACTS}:series_stamp", "dicom_seg"
 logger = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class FolderOfSeries(SeriesDatastore):
             raise ImageNotFoundException(f"{image_id}: no such series")
         if image_id in self._problems:
             raise DataError(self._problems[image_id])
-        with self._conversions:
+        with self._turn(image_id):
             try:
                 return super().get_image_uri(image_id)
             except DataError as error:
@@ -96,4 +97,6 @@ class FolderOfSeries(SeriesDatastore):
         return str(error).replace(str(self._image_folder / image_id), image_id)
 
     def _note_problems(self) -> None:
-        write_text_atomically(self.root / "problems.json", json.dumps(self._problems, indent=1, sort_keys=True))
+        with self._threads:
+            told = json.dumps(dict(self._problems), indent=1, sort_keys=True)
+            write_text_atomically(self.root / "problems.json", told)

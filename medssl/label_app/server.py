@@ -33,8 +33,9 @@ from monailabel.interfaces.utils.app import app_instance
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from medssl.label_app.app import this_is_the_server
+from medssl.label_app.background import guard_tasks
 from medssl.label_app.edge import EXPLAINED, check_request, explain
-from medssl.label_app.result_files import segmentation_file
+from medssl.label_app.result_files import removing_segmentations, segmentation_file
 from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.viewer import ViewerMiddleware, archive_access
 from medssl.label_app.viewer_export import export_routes
@@ -55,7 +56,9 @@ async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
 def build(hosts: list[str]) -> FastAPI:
     """The application, for requests that are addressed to one of `hosts` (["*"]: to any)."""
     this_is_the_server()
+    guard_tasks(train, scoring)
     infer.nifti_to_dicom_seg, infer.DICOMWebDatastore = segmentation_file, SeriesDatastore
+    infer.send_response = removing_segmentations(infer.send_response)
     app = FastAPI(
         title="medssl label",
         docs_url=None,

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from monailabel.interfaces.exception import ImageNotFoundException
+from monailabel.interfaces.exception import ImageNotFoundException, MONAILabelException
 
 from medssl.data.validate import check_case
 from medssl.data.volumes import content_digest
-from medssl.errors import DataError, MedsslError, error_behind
+from medssl.errors import DataError, error_behind
 from medssl.inference.outputs import describe, map_paths, write_maps
 from medssl.inference.predictor import Prediction
 from medssl.label_app.datastore import FACTS, StudyDatastore
 from medssl.label_app.download import ARCHIVE_AWAY
 from medssl.label_app.model import LoadedModel, ServedModel
+from medssl.label_app.tags import SEGMENTATION, UNCERTAINTY
 
-SEGMENTATION, UNCERTAINTY = "original", "uncertainty"
 logger = logging.getLogger(__name__)
 
 
@@ -57,9 +57,9 @@ class Studies:
                     raise ImageNotFoundException(f"{study}: no such study")
                 made_by = {**loaded.settings, "scan": content_digest(scan), "version": version}
                 found = self._known(study, made_by) or self._predict(study, scan, loaded, made_by)
-            except ARCHIVE_AWAY:
+            except (*ARCHIVE_AWAY, MONAILabelException):
                 raise  # which is not the study's fault
-            except (MedsslError, RuntimeError, OSError, ValueError) as error:
+            except Exception as error:  # whatever it is, the next study must have its turn
                 reason = str(error_behind(error) or f"{type(error).__name__}: {error}")
                 self.note_failure(study, reason, version)
                 raise DataError(reason) from error
@@ -105,7 +105,7 @@ class Studies:
         try:
             made = _written(_prediction(study, scan, loaded), loaded, folder)
             for tag, file in ((SEGMENTATION, made.segmentation), (UNCERTAINTY, made.entropy)):
-                self.datastore.save_label(study, str(file), tag, {"weights": made_by["weights"]})
+                self.datastore.save_result(study, str(file), tag, {"weights": made_by["weights"]})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         facts = {"made_by": made_by, "record": made.record}

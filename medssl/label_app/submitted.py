@@ -66,13 +66,16 @@ def read_submitted(
     return submitted_label(read_volume(file), scan, structures, segment_names(label_info), case)
 
 
-def segment_names(label_info: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Id -> name of the segments that have one; `label_info` as in read_submitted."""
-    return {
-        int(entry.get("idx", place)): str(entry["name"])
-        for place, entry in enumerate(label_info, start=1)
-        if entry.get("name")
-    }
+def segment_names(label_info: Any) -> dict[int, str]:
+    """Id -> name of the segments that have one; `label_info` as in read_submitted, DataError if it is not."""
+    names = {}
+    try:
+        for place, entry in enumerate(label_info, start=1):
+            if entry.get("name"):
+                names[int(entry.get("idx", place))] = str(entry["name"])
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        raise DataError("label_info: expected objects with a `name`, and perhaps a number as `idx`.") from None
+    return names
 
 
 def _class_of(value: int, structures: Mapping[int, str], names: Mapping[int, str], case: str) -> int:

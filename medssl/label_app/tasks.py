@@ -18,7 +18,7 @@ from medssl.data.geometry import Volume, spacing_of
 from medssl.data.volumes import read_volume
 from medssl.errors import DataError, MedsslError
 from medssl.label_app.names import is_inside, is_name
-from medssl.label_app.queue import WaitingViewers, next_study, next_unscored
+from medssl.label_app.queue import WaitingViewers, is_scored_now, next_study, next_unscored
 from medssl.label_app.result_files import label_file
 from medssl.label_app.studies import Studies, StudyResult
 from medssl.review.strategies import STRATEGIES
@@ -118,10 +118,9 @@ class UncertaintyScoring(ScoringMethod):
     def __call__(self, request: dict[str, Any], datastore: Datastore) -> dict[str, Any]:
         scored, failed = 0, 0
         while (study := next_unscored(self.studies)) is not None:
-            try:
-                self.studies.result(study)
+            if is_scored_now(self.studies, study):
                 scored += 1
-            except MedsslError:
+            else:
                 failed += 1
         return {"scored": scored, "failed": failed}
 

@@ -1,7 +1,8 @@
 """Correct, submit, train: the served model is trained on what was reviewed, and replaced if that did not make it worse.
 
-It is judged by the mean Dice on cases held out: reviewed studies that no model here has been trained on and, where the
-served model's own run is still there, its validation cases.
+It is judged by the mean Dice on cases held out: reviewed studies whose labels no training here is given and, where the
+served model's own run is still there, its validation cases. Scans of the former may have been among the unlabelled ones
+of an earlier training, or among the cases of that run; that favours the served model, so that it is kept rather longer.
 """
 
 import contextlib
@@ -72,6 +73,7 @@ class ReviewTraining(TrainTask):
         facts = json.loads((self.model.given / "configs" / "inference.json").read_text())["data_facts"]
         label_map = {int(source): number for source, number in facts["label_map"].items()}
         studies = study_examples(datastore, self.model.workspace.root / "held_out.json", self.seed)
+        outcome["left_out_segmentations"] = datastore.left_out()
         if not any(example.role == LABELLED for example in studies):
             raise DataError("no reviewed study to train on. Submit labels first, of at least two patients.")
         run = run_examples(self.recipe.run, label_map, studies)

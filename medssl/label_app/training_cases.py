@@ -43,7 +43,8 @@ def study_examples(datastore: StudyDatastore, roles_file: Path, seed: int = 0) -
     """The studies: reviewed ones to train on or held out, the rest, as far as it can be read, unlabelled.
 
     Of the reviewed patients a fifth, and at least one of two, is held out to compare models on. Who is drawn (by the
-    seed) stays so for ever, in `roles_file`: no later model has seen what it is judged by.
+    seed) stays so for ever, in `roles_file`: no training is given the labels that its model is judged by. The scans it
+    may have had before, without a label, until they were reviewed.
     """
     reviewed = datastore.reviewed()
     patients = patients_of(datastore)

@@ -4,6 +4,7 @@ It asks for a random next sample whatever strategy is chosen, expects the server
 site, and MONAI Label forgets what it searches the archive for, so that it lists everybody's studies as one patient's.
 """
 
+import json
 import re
 from http.cookies import SimpleCookie
 from typing import Literal
@@ -21,7 +22,8 @@ PAGES = "/ohif/"
 ONLY_THIS_SERVER = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
 
 _STORE = re.compile(r"(?:(?:wado|stow)/)?(studies(?:/[0-9.]{1,64})?)")
-_TOLD = (b"accept", b"content-length", b"content-type")
+_TOLD = (b"content-length", b"content-type")
+_FAILURES = ("00081198", "0008119A")  # FailedSOPSequence and OtherFailuresSequence
 
 archive_access = APIRouter()
 
@@ -79,14 +81,29 @@ async def ask_archive(
 async def store_in_archive(
     request: Request,
     path: str,
-    user: User = Depends(RBAC(settings.MONAI_LABEL_AUTH_ROLE_USER)),  # noqa: B008
+    user: User = Depends(RBAC(settings.MONAI_LABEL_AUTH_ROLE_ANNOTATOR)),  # noqa: B008
 ) -> Response:
     """What the archive answers to DICOM files that are sent to be stored; nothing else is posted to it.
 
-    OHIF sends them to the address it reads from. The archive gets no header that was meant for this server.
+    OHIF sends them to the address it reads from. The archive gets no header that was meant for this server. Where it
+    says in a successful answer that it has not taken a file, the status is 409: OHIF looks at nothing else.
     """
     place = _STORE.fullmatch(path)
     if place is None or not request.headers.get("content-type", "").startswith("multipart/related"):
         raise HTTPException(403, "only DICOM files to be stored (STOW-RS) are sent on to the archive")
     told = [(name, value) for name, value in request.scope["headers"] if name in _TOLD]
-    return await proxy_dicom(Request({**request.scope, "headers": told}, request.receive), "stow", place[1])
+    told += [(b"accept", b"application/dicom+json"), (b"accept-encoding", b"identity")]  # to be read here, too
+    answer = await proxy_dicom(Request({**request.scope, "headers": told}, request.receive), "stow", place[1])
+    if answer.status_code < 400 and _names_failures(answer.body):
+        answer.status_code = 409
+    return answer
+
+
+def _names_failures(answer: bytes | memoryview) -> bool:
+    """Whether the archive's answer to STOW-RS names a file that it has not stored."""
+    try:
+        told = json.loads(bytes(answer))
+    except ValueError:
+        return False
+    parts = told if isinstance(told, list) else [told]
+    return any(part.get(name, {}).get("Value") for part in parts if isinstance(part, dict) for name in _FAILURES)

@@ -1,5 +1,6 @@
 """Where a label server keeps what belongs to it: models it trained, what it logs, scans that were sent to it."""
 
+import contextlib
 import hashlib
 import shutil
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class Workspace:
         """Make the folders, readable by their owner alone, and forget what an earlier server left half-done."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.root.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):  # somebody else's folder, who decides
+            self.root.chmod(0o700)
         own = self.temporary, self.sessions, self.archive_cache, self.series, self.trainings, self.log.parent
         for folder in own:
             folder.mkdir(mode=0o700, exist_ok=True)

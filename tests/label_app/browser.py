@@ -154,7 +154,8 @@ class Viewer:
         self._choose(name, "Export DICOM SEG")
         self._click("//button[normalize-space()='Save']")
         notice = "//*[@data-title and text()='Export DICOM SEG']/following-sibling::*"
-        self.wait_until(lambda: bool(self._find(notice)), "a notice")
+        # while it fades in, it is there and has no text that can be seen
+        self.wait_until(lambda: any(found.text for found in self._find(notice)), "a notice")
         return self._find(notice)[0].text
 
     def _choose(self, name: str, item: str) -> None:

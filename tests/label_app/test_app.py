@@ -1,4 +1,4 @@
-"""What the app does when its server ends."""
+"""What the app does with a prediction, and when its server ends."""
 
 import sys
 import time
@@ -11,7 +11,9 @@ pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 import medssl.label_app.shim.sitecustomize  # noqa: F401, I001
 from monailabel.utils.async_tasks import utils
 
+from medssl.errors import DataError
 from medssl.label_app.app import ReviewApp
+from medssl.label_app.queue import WaitingViewers
 
 
 @pytest.fixture
@@ -45,6 +47,41 @@ def test_no_task_outlives_its_server(long_tasks, method):
 
 def test_a_server_without_tasks_ends(long_tasks):
     ReviewApp.on_shutdown(SimpleNamespace(_scoring=None))
+
+
+@pytest.fixture
+def predicting():
+    """An app whose one model answers at once; `stored` has the tags of what it stored, `viewers` who waits."""
+    stored, viewers = [], WaitingViewers()
+    store = SimpleNamespace(save_label=lambda study, file, tag, info: stored.append(tag))
+    return SimpleNamespace(
+        _infers={"m": lambda request: ("file", {"id": request["image"]})},
+        _proposals=None,
+        model=SimpleNamespace(name="m"),
+        datastore=lambda: store,
+        viewers=viewers,
+        stored=stored,
+    )
+
+
+@pytest.mark.parametrize("tag", ["final", "uncertainty", "outgrown", "../x"])
+def test_prediction_is_not_stored_as_a_review_or_over_what_the_model_said(predicting, tag):
+    with pytest.raises(DataError, match="tag"):
+        ReviewApp.infer(predicting, {"model": "m", "image": "a", "save_label": True, "label_tag": tag})
+    assert predicting.stored == []
+
+
+def test_prediction_is_stored_under_another_tag_if_asked_for(predicting):
+    for wish in ({"save_label": True, "label_tag": "kept"}, {"save_label": True}, {"label_tag": "kept"}):
+        assert ReviewApp.infer(predicting, {"model": "m", "image": "a", **wish})["params"] == {"id": "a"}
+    assert predicting.stored == ["kept"]
+
+
+def test_no_study_is_scored_while_a_proposal_is_made_for_a_viewer(predicting):
+    waited = []
+    predicting._proposals = SimpleNamespace(store=lambda study: waited.append(bool(predicting.viewers)))
+    ReviewApp.infer(predicting, {"model": "m", "image": "a"})
+    assert waited == [True] and not predicting.viewers
 
 
 def alive(process):

@@ -1,8 +1,6 @@
 """Studies of a DICOMweb archive, with an archive in memory; tests with Orthanc are in test_orthanc.py."""
 
 import json
-from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +8,7 @@ import pydicom
 import pytest
 import requests
 from label_app.dicom_studies import PATIENT, write_study
-from pydicom.dataset import Dataset
+from label_app.memory_archive import Archive, put_segmentation, submitted
 from pydicom.errors import InvalidDicomError
 
 from medssl.data.dicom_seg import read_segmentation, write_segmentation
@@ -29,56 +27,6 @@ from medssl.label_app.studies import Studies
 from medssl.label_app.training_cases import patients_of
 
 
-class Archive:
-    """A DICOMweb client and its archive in one."""
-
-    base_url = "http://127.0.0.1/dicom-web"
-
-    def __init__(self):
-        self.files, self.fail_after, self.faults, self.downloads = [], None, {}, []
-
-    def add(self, folder):
-        self.files += [pydicom.dcmread(file) for file in sorted(Path(folder).iterdir())]
-
-    def search_for_series(self, search_filters):
-        found = {str(file.SeriesInstanceUID): file for file in self.files if fits(file, search_filters)}
-        sizes = Counter(str(file.SeriesInstanceUID) for file in self.files)
-        return [json.loads(brief(file, sizes[uid]).to_json()) for uid, file in found.items()]
-
-    def retrieve_series(self, study, series):
-        self.downloads.append(series)
-        if series in self.faults:
-            raise self.faults[series]
-        chosen = [file for file in self.files if file.SeriesInstanceUID == series]
-        for number, file in enumerate(chosen):
-            if number == self.fail_after:
-                raise ConnectionError("the archive is away")
-            yield file
-
-    def retrieve_series_metadata(self, study, series):
-        if series in self.faults:
-            raise self.faults[series]
-        file = next(file for file in self.files if file.SeriesInstanceUID == series)
-        return [json.loads(file.to_json(bulk_data_threshold=10**9, bulk_data_element_handler=lambda _: ""))]
-
-    def store_instances(self, datasets):
-        self.files += datasets
-        return Dataset()
-
-
-def fits(file, filters):
-    return all(str(file.get(name)) == value for name, value in filters.items())
-
-
-def brief(file, size):
-    found = Dataset()
-    found.NumberOfSeriesRelatedInstances = size
-    for name in ("SeriesInstanceUID", "StudyInstanceUID", "Modality", "PatientID", "PatientName", "PatientBirthDate"):
-        if name in file:
-            found[name] = file[name]
-    return found
-
-
 @pytest.fixture
 def study(tmp_path):
     return write_study(tmp_path / "series", 20)
@@ -94,11 +42,6 @@ def archive(study):
 @pytest.fixture
 def store(archive, tmp_path):
     return ArchiveDatastore(archive, {"Modality": "CT"}, tmp_path / "cache", {1: "kidney", 2: "lesion"})
-
-
-def submitted(study, folder):
-    write_nifti(folder / "label.nii.gz", study.label.array, study.label.affine, np.uint8)
-    return str(folder / "label.nii.gz")
 
 
 def test_series_are_studies_and_become_volumes_on_their_own_grid(store, study):
@@ -143,7 +86,7 @@ def test_submitted_label_comes_into_the_archive_voxel_for_voxel(store, archive, 
 
 def test_maps_of_the_model_stay_out_of_the_archive(store, archive, study, tmp_path):
     before = len(archive.files)
-    store.save_label(study.series_uid, submitted(study, tmp_path), "uncertainty", {})
+    store.save_result(study.series_uid, submitted(study, tmp_path), "uncertainty", {})
     assert len(archive.files) == before and store.get_unlabeled_images() == [study.series_uid]
 
 
@@ -264,15 +207,6 @@ def test_segmentation_of_a_series_that_is_gone_is_no_review(store, archive, stud
     put_segmentation(archive, study, tmp_path / "seg", {1: "kidney", 2: "lesion"})
     archive.files = [file for file in archive.files if file.Modality == "SEG"]
     assert store.reviewed() == {} and store.list_images() == []
-
-
-def put_segmentation(archive, study, folder, structures):
-    """What a person drew of the study in another program, its series."""
-    folder.mkdir()
-    write_segmentation(study.label, study.folder, folder / "1.dcm", structures, algorithm=None)
-    archive.add(folder)
-    archive.files[-1].ContentTime = f"{len(archive.files):06d}"
-    return str(archive.files[-1].SeriesInstanceUID)
 
 
 @pytest.mark.filterwarnings("ignore:Invalid value for VR UI")
@@ -404,6 +338,24 @@ def test_series_that_cannot_be_had_does_not_keep_the_others_waiting(archive, two
     archive.faults.clear()
     studies.result(bad)
     assert studies.record(bad) and studies.failure(bad) is None
+
+
+@pytest.mark.parametrize("fault", [MemoryError("cannot allocate"), KeyError("x"), ZeroDivisionError()])
+def test_study_that_fails_in_any_way_does_not_keep_the_others_waiting(two_studies, monkeypatch, fault):
+    studies, bad, good = two_studies
+    predict, asked = studies._predict, []
+
+    def failing(name, *rest):
+        asked.append(name)
+        if name == bad:
+            raise fault
+        predict(name, *rest)
+
+    monkeypatch.setattr(studies, "_predict", failing)
+    scoring = BackgroundScoring(studies, WaitingViewers())
+    while scoring._score_one():
+        pass
+    assert asked == [bad, good] and studies.record(good) and type(fault).__name__ in studies.failure(bad)
 
 
 def test_archive_that_is_away_is_no_fault_of_a_study(archive, two_studies):

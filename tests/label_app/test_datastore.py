@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import nibabel as nib
 import numpy as np
@@ -91,14 +92,14 @@ def test_names_that_lead_out_of_the_folder_are_refused(store, tmp_path, name):
 def test_only_volumes_are_stored(store, tmp_path):
     (tmp_path / "x.exe").write_bytes(b"MZ")
     with pytest.raises(DataError, match="exe"):
-        store.save_label("a", str(tmp_path / "x.exe"), "original", {})
+        store.save_label("a", str(tmp_path / "x.exe"), "draft", {})
     with pytest.raises(DataError, match="exe"):
         store.add_image("new", str(tmp_path / "x.exe"), {})
 
 
 def test_unknown_studies_and_labels_are_not_found(store, tmp_path):
     with pytest.raises(ImageNotFoundException):
-        store.save_label("zz", label_file(tmp_path / "l.nii.gz"), "original", {})
+        store.save_label("zz", label_file(tmp_path / "l.nii.gz"), "draft", {})
     with pytest.raises(ImageNotFoundException):
         store.update_image_info("zz", {})
     with pytest.raises(LabelNotFoundException):
@@ -127,6 +128,27 @@ def test_facts_that_would_stop_the_next_sample_are_refused(store, tmp_path, info
     ):
         with pytest.raises(DataError, match="JSON object"):
             change()
+
+
+@pytest.mark.parametrize("name", ["id", "path", "score"])
+def test_facts_that_would_be_taken_for_the_servers_answer_are_refused(store, name):
+    with pytest.raises(DataError, match=name):
+        store.update_image_info("a", {name: "x"})
+
+
+@pytest.mark.parametrize("tag", ["original", "uncertainty", "outgrown"])
+def test_what_the_server_stores_itself_is_not_changed_by_others(store, tmp_path, tag):
+    store.save_result("a", label_file(tmp_path / "l.nii.gz"), tag, {"weights": "w"})
+    file = Path(store.get_label_uri("a", tag))
+    before = file.read_bytes()
+    for change in (
+        lambda: store.save_label("a", label_file(tmp_path / "l.nii.gz", value=5), tag, {}),
+        lambda: store.remove_label("a", tag),
+        lambda: store.update_label_info("a", tag, {"weights": "x"}),
+    ):
+        with pytest.raises(DataError, match=tag):
+            change()
+    assert file.read_bytes() == before and store.get_label_info("a", tag)["weights"] == "w"
 
 
 def test_removed_label_is_gone_for_good(store, tmp_path):

@@ -62,7 +62,12 @@ def test_forms_of_any_spelling_are_checked(client, kind):
         {"gpus": "0\0"},
         {"gpus": ["0"]},
         {"some_model": {"gpus": "../x"}},
+        {"some_model": [["bundle_path", "/tmp"]]},
+        {"some_model": [{"bundle_path": 0, "/tmp": 0}]},
+        {"a": [{"b": [["gpus", "../x"]]}]},
+        {"some_model": {"model": "../x"}},
         {"medssl": "x"},
+        {"a": {"b": {"medssl": "x"}}},
         {"medssl:files": "x"},
     ],
 )
@@ -74,3 +79,8 @@ def test_what_would_reach_other_processes_or_our_own_facts_is_refused(client, co
 @pytest.mark.parametrize("content", [{"gpus": "all"}, {"gpus": "0,1"}, {"gpus": None}, {"m": {"max_epochs": 1}}, {}])
 def test_what_viewers_send_is_let_through(client, content):
     assert client.post("/json", json=content).json() == content
+
+
+@pytest.mark.parametrize("params", [[["image", "x"]], "x", 3, None])
+def test_parameters_of_a_form_are_an_object(client, params):
+    assert client.put("/form", data={"params": json.dumps(params)}).status_code == 400

@@ -158,6 +158,6 @@ def test_workspace_is_private_emptied_of_uploads_and_no_scan(tmp_path):
     (workspace.trainings / "0001").mkdir()
     workspace.prepare()
     assert not list(workspace.temporary.iterdir()) and (workspace.trainings / "0001").is_dir()
-    assert workspace.temporary.stat().st_mode & 0o077 == 0
+    assert workspace.temporary.stat().st_mode & 0o077 == workspace.root.stat().st_mode & 0o077 == 0
     (tmp_path / "a.nii.gz").write_bytes(b"x")
     assert [case["id"] for case in scans_in(tmp_path)] == ["a"]

@@ -1,4 +1,4 @@
-"""The whole loop on an archive: submit, train, next, with Orthanc and a real server. Takes minutes."""
+"""The whole loop on an archive: next, segment, submit, a power cut, train, next, with Orthanc and a real server."""
 
 import json
 
@@ -9,7 +9,7 @@ from label_app.conftest import running_server
 from label_app.dicom_studies import PATIENT, write_study
 from label_app.orthanc import require_orthanc, running_orthanc
 
-from medssl.data.volumes import write_nifti
+from medssl.data.volumes import read_volume, write_nifti
 
 MODEL = "mcdropout_unet3d"
 
@@ -25,8 +25,17 @@ def test_model_learns_from_labels_of_the_archive_and_another_study_is_offered(la
         for study in studies.values():
             orthanc.store(study.folder)
         with running_server(orthanc.dicomweb_url, label_bundle, log, **options) as server:
-            reviewed = [submit(server, studies[next_sample(server)["id"]], tmp_path) for _ in range(2)]
+            reviewed = [review(server, studies, tmp_path) for _ in range(2)]
             assert len(set(reviewed)) == len(orthanc.series("SEG")) == 2
+            offered = scored_sample(server)
+            server.kill()
+
+        with running_server(orthanc.dicomweb_url, label_bundle, log, **options) as server:
+            again = scored_sample(server)
+            assert (again["id"], again["score"]) == (offered["id"], offered["score"])
+            assert server.get("/info/").json()["datastore"]["completed"] == 2 == len(orthanc.series("SEG"))
+            for name in reviewed:
+                assert np.array_equal(stored_label(server, name, tmp_path), studies[name].label.array > 0)
 
             assert server.post(f"/train/{MODEL}", json={"max_epochs": 1}).status_code == 200
             task = server.wait_until(lambda: ended(server), "end of the training", 2000)
@@ -39,6 +48,28 @@ def test_model_learns_from_labels_of_the_archive_and_another_study_is_offered(la
             no_training_outlives(server)
     told = log.read_text()
     assert "Traceback" not in told and not any(value in told for value in ("Secret", *PATIENT.values()))
+
+
+def review(server, studies, folder):
+    """Look at what the model says of the study it is least sure of, and submit what is there to see; its id."""
+    study = studies[next_sample(server)["id"]]
+    answer = server.post(f"/infer/{MODEL}", params={"image": study.series_uid, "output": "image"})
+    assert answer.status_code == 200, answer.text
+    (folder / "answer.nii.gz").write_bytes(answer.content)
+    assert read_volume(folder / "answer.nii.gz").shape == study.scan.shape
+    return submit(server, study, folder)
+
+
+def scored_sample(server):
+    return server.wait_until(lambda: (found := next_sample(server)).get("unscored") == 0 and found, "a score")
+
+
+def stored_label(server, name, folder):
+    """The voxels of the reviewed label that the server has of a study, in the order of its scan."""
+    answer = server.get("/datastore/label", params={"label": name, "tag": "final"})
+    assert answer.status_code == 200, answer.text
+    (folder / "stored.nii.gz").write_bytes(answer.content)
+    return read_volume(folder / "stored.nii.gz").array > 0
 
 
 def next_sample(server):

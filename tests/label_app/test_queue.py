@@ -8,8 +8,11 @@ import pytest
 from medssl.errors import CheckpointError, ConfigError, DataError
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+from monailabel.interfaces.exception import ImageNotFoundException
+
 import medssl.label_app.shim.sitecustomize  # noqa: F401
 from medssl.label_app.queue import UNSCORED_EVERY, BackgroundScoring, WaitingViewers, next_study, next_unscored
+from medssl.label_app.tasks import UncertaintyScoring
 
 
 class Store:
@@ -153,6 +156,38 @@ def test_background_scoring_outlives_any_fault(monkeypatch):
     thread.start()
     wait_for(lambda: "a" in studies.records)
     thread.stop()
+
+
+def test_log_of_a_fault_says_where_it_was_and_not_whom_it_met(caplog):
+    studies, met = Scores("a"), ImageNotFoundException("Anna_Miller: no such study")
+
+    def refresh():
+        raise met
+
+    studies.datastore.refresh = refresh
+    assert not BackgroundScoring(studies, WaitingViewers())._score_one()
+    assert "ImageNotFoundException" in caplog.text and "in next_unscored" in caplog.text
+    assert "Anna_Miller" not in caplog.text
+
+
+def test_study_that_is_moved_away_while_its_turn_comes_does_not_keep_the_others_waiting(caplog):
+    class Moved(Scores):
+        def result(self, name):
+            if name == "a":
+                self.calls.append(name)
+                raise ImageNotFoundException("Anna_Miller: no such study")
+            super().result(name)
+
+        def note_failure(self, name, reason):
+            self.failures[name] = reason
+
+    studies = Moved("ab")
+    scoring = BackgroundScoring(studies, WaitingViewers())
+    while scoring._score_one():
+        pass
+    assert studies.calls == ["a", "b"] and studies.record("b") and "found" in studies.failure("a")
+    assert "Anna_Miller" not in caplog.text
+    assert UncertaintyScoring(Moved("ab"))({}, None) == {"scored": 1, "failed": 1}
 
 
 def test_reviewed_studies_are_not_scored():

@@ -10,8 +10,14 @@ from medssl.data.geometry import reordered
 from medssl.data.volumes import write_nifti
 from medssl.uncertainty.ranking import BANDS
 
-pytest.importorskip("highdicom", reason="needs pip install 'medssl[label]'")
-from medssl.label_app.result_files import segmentation_file
+pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+import medssl.label_app.shim.sitecustomize  # noqa: F401, I001
+from fastapi import BackgroundTasks, FastAPI
+from fastapi.testclient import TestClient
+from monailabel.endpoints import infer
+
+from medssl.errors import DataError
+from medssl.label_app.result_files import removing_segmentations, segmentation_file
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +38,26 @@ def test_segments_are_those_of_the_label_and_bands_have_their_colours(kind, stud
     coloured = ["RecommendedDisplayCIELabValue" in segment for segment in dataset.SegmentSequence]
     assert coloured == [kind == "bands"] * len(names)
     assert (dataset.SeriesDescription == "Uncertainty bands") == (kind == "bands")
+
+
+def test_files_that_were_sent_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    app, send_response = FastAPI(), removing_segmentations(infer.send_response)
+
+    @app.get("/")
+    def answer(background_tasks: BackgroundTasks):
+        for name in ("label.nii.gz", "seg.dcm"):
+            (tmp_path / name).write_bytes(b"content")
+        result = {"file": str(tmp_path / "label.nii.gz"), "dicom_seg": str(tmp_path / "seg.dcm"), "params": {}}
+        return send_response(None, result, "dicom_seg", background_tasks)
+
+    assert TestClient(app).get("/").content == b"content"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_segmentation_that_cannot_be_written_leaves_no_file(study, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    write_nifti(tmp_path / "label.nii.gz", np.ones((2, 2, 2)), np.eye(4), np.uint8)
+    with pytest.raises(DataError):
+        segmentation_file(str(study.folder), str(tmp_path / "label.nii.gz"), [{"name": "kidney", "idx": 1}])
+    assert [path.name for path in tmp_path.iterdir()] == ["label.nii.gz"]

@@ -282,8 +282,11 @@ def sent(server, path, name, field="file", content=b"x"):
 def test_requests_bring_no_code_into_the_processes_that_the_server_starts(scored, tmp_path, path):
     (tmp_path / "pydicom.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")  # which every such process imports
     own = {"bundle_path": str(tmp_path)}
-    for content in (own, {MODEL: own}, {"uncertainty": own}, {"gpus": "x\0"}):
+    pairs = [list(pair) for pair in own.items()]
+    keys = [{"bundle_path": 0, str(tmp_path): 0}]  # which dict.update takes for a pair, too
+    for content in (own, *({name: form} for name in (MODEL, "uncertainty") for form in (own, pairs, keys))):
         assert scored.post(path, json=content).status_code == 400
+    assert scored.post(path, json={"gpus": "x\0"}).status_code == 400
     kind = {"Content-Type": "Application/JSON"}
     assert scored.post(path, data=json.dumps(own), headers=kind).status_code == 400
     tasks = [scored.get(path) for path in ("/train/", "/scoring/", "/batch/infer")]
@@ -294,8 +297,28 @@ def test_what_the_model_said_of_a_study_cannot_be_overwritten(scored):
     for info in ({"medssl": "x"}, {"medssl": {"record": {"score": 9}}}):
         answer = scored.put("/datastore/image/info?image=phantom_001", data={"info": json.dumps(info)})
         assert answer.status_code == 400
+    elsewhere = json.dumps({"path": "/etc/passwd"})  # which would be in the answer to the next sample
+    assert scored.put("/datastore/image/info?image=phantom_001", data={"info": elsewhere}).status_code == 422
     assert scored.put("/datastore/image/info?image=phantom_001", data={"info": '{"ward": "3"}'}).status_code == 200
+    said = {tag: scored.studies / "labels" / tag / "phantom_001.nii.gz" for tag in ("original", "uncertainty")}
+    before = {tag: file.read_bytes() for tag, file in said.items()}
+    for tag in said:
+        assert submit(scored, "phantom_001", scored.studies / "phantom_001.nii.gz", tag).status_code == 422
+        label = f"{scored.url}/datastore/label"
+        assert requests.delete(label, params={"id": "phantom_001", "tag": tag}, timeout=60).status_code == 422
+        weights = {"info": '{"weights": "x"}'}
+        assert scored.put(f"/datastore/label/info?label=phantom_001&tag={tag}", data=weights).status_code == 422
+    assert {tag: file.read_bytes() for tag, file in said.items()} == before
     assert next_sample(scored)["id"]
+
+
+def test_prediction_does_not_become_a_review(scored):
+    reviewed = scored.get("/info/").json()["datastore"]["completed"]
+    answer = infer(scored, image="phantom_001", output="json", save_label=True, label_tag="final")
+    assert answer.status_code == 422 and "no review" in answer.json()["detail"]
+    assert infer(scored, image="phantom_001", output="json", save_label=True, label_tag="kept").status_code == 200
+    assert (scored.studies / "labels" / "kept" / "phantom_001.nii.gz").is_file()
+    assert scored.get("/info/").json()["datastore"]["completed"] == reviewed
 
 
 def test_archives_are_not_unpacked_and_scans_not_deleted(scored):
@@ -317,6 +340,27 @@ def test_pages_of_other_sites_and_other_names_of_this_machine_are_refused(label_
 def test_second_server_on_the_same_studies_is_refused(label_server, label_bundle):
     with pytest.raises(ConfigError, match="another process"):
         FolderLock(label_server.studies / ".medssl_label")
+
+
+def test_next_segment_submit_train_next(scored, phantom_dir, tmp_path):
+    """The whole loop, quickly; test_review_loop.py has it with a power cut, test_orthanc_training.py on an archive."""
+    reviewed = set()
+    for _ in range(2):
+        study = next_sample(scored)["id"]
+        assert study not in reviewed and infer(scored, image=study, output="json").json()["id"] == study
+        label = nib.load(phantom_dir / "labels" / f"{study.replace('late', 'phantom_007')}.nii.gz")
+        kidney = (np.asarray(label.dataobj) > 0).astype(np.uint8)
+        nib.save(nib.Nifti1Image(kidney, label.affine), tmp_path / "label.nii.gz")
+        assert submit(scored, study, tmp_path / "label.nii.gz").status_code == 200
+        reviewed.add(study)
+    # in the server itself: a process of its own would take twice the time; test_background.py has what that is given
+    answer = scored.post(f"/train/{MODEL}?run_sync=true", json={"max_epochs": 1, "bundle": "/x"})
+    assert answer.status_code == 200, answer.text
+    outcome = answer.json()
+    assert outcome == scored.get("/info/").json()["train_stats"][MODEL]
+    assert outcome["status"] == ("swapped" if outcome["dice_after"] >= outcome["dice_before"] else "kept")
+    assert outcome["held_out"]["reviewed"] and outcome["left_out_segmentations"] == []
+    assert next_sample(scored)["id"] not in reviewed
 
 
 def test_log_has_our_lines_and_no_ids_of_studies(scored):

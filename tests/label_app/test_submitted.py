@@ -6,7 +6,7 @@ import pytest
 from medssl.data.geometry import Header, Volume
 from medssl.data.volumes import write_nifti
 from medssl.errors import DataError
-from medssl.label_app.submitted import placed, read_submitted, submitted_label
+from medssl.label_app.submitted import placed, read_submitted, segment_names, submitted_label
 
 STRUCTURES = {1: "kidney", 2: "lesion"}
 AFFINE = np.diag([1.0, 1.0, 2.0, 1.0])
@@ -36,6 +36,18 @@ def test_names_that_slicer_sends_go_by_idx_or_else_by_place(array, tmp_path):
     by_place = [{"name": "lesion"}, {"name": "kidney"}]
     for info in (by_idx, by_place):
         assert (read_submitted(tmp_path / "label.nii.gz", SCAN, STRUCTURES, info, "a").array[0] == 2).all()
+
+
+@pytest.mark.parametrize("idx", ["abc", None, [1], {}, float("nan"), float("inf")])
+def test_numbers_of_segments_that_are_none_are_refused(idx):
+    with pytest.raises(DataError, match="label_info"):
+        segment_names([{"name": "kidney", "idx": idx}])
+
+
+@pytest.mark.parametrize("label_info", ["abc", 3, ["kidney"], {"name": "kidney"}])
+def test_names_of_segments_are_objects_in_a_list(label_info):
+    with pytest.raises(DataError, match="label_info"):
+        segment_names(label_info)
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,13 @@ def test_outcome_says_who_was_trained_on_and_who_held_out(task, store, scores):
     assert outcome["mlflow"]["mlflow_run_id"] == "1" and outcome["left_out_as_empty"] == []
 
 
+def test_outcome_says_which_reviews_could_not_be_used(task, store, scores, monkeypatch):
+    scores(0.1, 0.2)
+    dropped = [{"study": "phantom_003", "reason": "segment 'liver', the model has 1 kidney."}]
+    monkeypatch.setattr(store, "left_out", lambda: dropped)
+    assert task({}, store)["left_out_segmentations"] == task.stats()["left_out_segmentations"] == dropped
+
+
 def test_scores_of_the_old_model_do_not_count_for_the_new_one(task, store, scores):
     studies = Studies(store, task.model)
     before = studies.result("phantom_003")

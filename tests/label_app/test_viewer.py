@@ -6,6 +6,8 @@ from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+from monailabel.config import settings
+
 from medssl.label_app import viewer
 from medssl.label_app.viewer import ViewerMiddleware, archive_access
 
@@ -73,7 +75,32 @@ def test_files_to_be_stored_reach_the_archive_without_headers_for_this_server(cl
     }
     answer = client.post(f"/proxy/dicom/{address}", content=b"files", headers=own).json()
     assert answer["asked"] == f"stow {address.removeprefix('wado/').removeprefix('stow/')}"
-    assert answer["body"] == "files" and answer["headers"] == ["accept", "content-length", "content-type"]
+    assert answer["body"] == "files"
+    assert answer["headers"] == ["accept", "accept-encoding", "content-length", "content-type"]
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        ({"00081199": {"vr": "SQ", "Value": [{}]}}, 200),
+        ({"00081198": {"vr": "SQ"}, "00081199": {"vr": "SQ", "Value": [{}]}}, 200),
+        ({"00081198": {"vr": "SQ", "Value": [{"00081197": {"vr": "US", "Value": [272]}}]}}, 409),
+        ([{"0008119A": {"vr": "SQ", "Value": [{}]}}], 409),
+    ],
+)
+def test_ohif_is_told_if_the_archive_has_not_taken_a_file(client, monkeypatch, told, status):
+    async def answering(request, kind, path):
+        return JSONResponse(told)
+
+    monkeypatch.setattr(viewer, "proxy_dicom", answering)
+    answer = client.post("/proxy/dicom/studies", content=b"files", headers={"Content-Type": DICOM_FILES})
+    assert answer.status_code == status and answer.json() == told
+
+
+def test_only_who_may_submit_labels_may_store_in_the_archive():
+    needed = {route.path: [part.call.roles for part in route.dependant.dependencies] for route in archive_access.routes}
+    assert needed["/proxy/dicom/{path:path}"] == [settings.MONAI_LABEL_AUTH_ROLE_ANNOTATOR]
+    assert needed["/proxy/dicom/{kind}/{path:path}"] == [settings.MONAI_LABEL_AUTH_ROLE_USER]
 
 
 @pytest.mark.parametrize(
