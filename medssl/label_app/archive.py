@@ -4,6 +4,7 @@ No name, id or birth date of a patient is asked for or kept beside the series th
 """
 
 import logging
+import math
 import re
 import secrets
 import shutil
@@ -182,16 +183,29 @@ class ArchiveDatastore(SeriesDatastore):
 
     def _take_label(self, image_id: str, scan: Header) -> None:
         """Fetch the newest label that can be used, unless it is here; what may be had later leaves a warning alone."""
+        self._init_from_datastore_file()
+        while (newest := self._segmentations().get(image_id)) and not self._has(image_id, newest):
+            try:
+                classes = self._fetched(image_id, newest, scan)  # before others have to wait
+            except DataError as error:
+                self._complain(newest.series, error)
+                if not isinstance(error, UnusableSegmentation):
+                    break
+                reasons = {**self._reasons(image_id), newest.series: _without_uids(error)}
+                self.update_image_info(image_id, {UNUSABLE: reasons})
+            else:
+                self._keep_fetched(image_id, newest, classes)
+
+    def _keep_fetched(self, image_id: str, fetched: Segmentation, classes: Volume) -> None:
+        """Make it the reviewed label, unless a newer one has been submitted meanwhile."""
         with self._submissions:
             self._init_from_datastore_file()
-            # asked for again, as another label may have been submitted meanwhile
-            while (newest := self._segmentations().get(image_id)) and not self._has(image_id, newest):
-                try:
-                    self._fetch_label(image_id, newest, scan)
-                except DataError as error:
-                    self._complain(newest.series, error)
-                    if not isinstance(error, UnusableSegmentation):
-                        break
+            if self._segmentations().get(image_id) != fetched or self._has(image_id, fetched):
+                return
+            target = Path(self._datastore.label_path(FINAL)) / f"{image_id}.nii.gz"
+            with self.changing() as entries:
+                write_nifti(target, classes.array, classes.affine, classes.array.dtype)
+                entries[image_id].labels[FINAL] = entry_of({SERIES: fetched.series}, target.name, ".nii.gz")
 
     def _has(self, image_id: str, candidate: Segmentation) -> bool:
         label = self._datastore.objects[image_id].labels.get(FINAL)
@@ -217,35 +231,37 @@ class ArchiveDatastore(SeriesDatastore):
             self._complained_of[series] = _without_uids(error)
             logger.warning("A segmentation in the archive is left out. %s", self._complained_of[series])
 
-    def _fetch_label(self, image_id: str, newest: Segmentation, scan: Header) -> None:
+    def _fetched(self, image_id: str, one: Segmentation, scan: Header) -> Volume:
+        """The label in a segmentation of the archive; DataError, UnusableSegmentation if it never will be one."""
         folder = self._image_folder / f".{secrets.token_hex(8)}.part"
         try:
-            download_series(self._client, newest.study, newest.series, folder)
-            classes = self._classes_in(folder, scan, image_id)
-        except UnusableSegmentation as error:
-            reasons = {**self._reasons(image_id), newest.series: _without_uids(error)}
-            self.update_image_info(image_id, {UNUSABLE: reasons})
-            raise
+            download_series(self._client, one.study, one.series, folder)
+            return self._classes_in(folder, scan, image_id)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        target = Path(self._datastore.label_path(FINAL)) / f"{image_id}.nii.gz"
-        with self.changing() as entries:
-            write_nifti(target, classes.array, classes.affine, classes.array.dtype)
-            entries[image_id].labels[FINAL] = entry_of({SERIES: newest.series}, target.name, ".nii.gz")
 
     def _classes_in(self, folder: Path, scan: Header, image_id: str) -> Volume:
-        """The label in a downloaded segmentation; UnusableSegmentation if that is none of the scan."""
+        """The label in a downloaded segmentation; UnusableSegmentation if that is none of the scan, or damaged."""
         try:
             file = segmentation_in(folder)
             if file is None:
                 raise DataError(f"{image_id}: its segmentation series holds no single DICOM SEG file.")
             found = open_segmentation(file, slice_spacing_mm=scan.spacing_mm[2])
+            if math.prod(found.header.shape) > math.prod(scan.shape):
+                raise DataError(
+                    f"{image_id}: a segmentation of {found.header.shape} voxels, its scan has {scan.shape}."
+                )
             label = reordered(Volume(found.voxels(), found.header.affine), scan)
             if _referenced(file) >= len(list(self.series_folder(image_id).iterdir())):
                 label = placed(label, scan)  # it knew the whole series: slices without a frame are empty ones
             return submitted_label(label, scan, self.structures, dict(found.structures), image_id)
         except DataError as error:
             raise UnusableSegmentation(str(error)) from error
+        except MemoryError as error:
+            raise DataError(f"{image_id}: not enough memory for its segmentation now.") from error
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # whatever was sent
+            reason = f"{image_id}: its segmentation cannot be read ({type(error).__name__})."
+            raise UnusableSegmentation(reason) from error
 
     def _facts_of_label(self) -> dict[str, str]:
         """The series that the label will be in the archive: noted with the label, so that both are always the same."""

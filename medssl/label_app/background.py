@@ -22,6 +22,7 @@ _TAKEN = {
     "scoring": ("method",),
     "batch_infer": ("model", "images", "labels", "save_label", "label_tag", "result_extension", "result_compress"),
 }
+_LISTS = ("images", "labels")
 _GPUS = re.compile(r"all|\d{1,4}(,\d{1,4})*")  # becomes CUDA_VISIBLE_DEVICES
 _start = async_utils.run_background_task
 
@@ -36,9 +37,9 @@ def task_request(request: Mapping[str, Any], method: str) -> dict[str, Any]:
 
     Raises DataError for a value that is no number, name or list of these, and for a tag that predictions do not get.
     """
-    taken = {key: request[key] for key in _TAKEN[method] if key in request}
+    taken = {key: request[key] for key in _TAKEN[method] if request.get(key) is not None}
     for key, value in taken.items():
-        if not all(map(_is_plain, value if isinstance(value, list) else [value])):
+        if not all(map(_is_plain, value if key in _LISTS and isinstance(value, list) else [value])):
             raise DataError(f"{key}: expected a number or a name of 1 to 64 letters, digits, '.', '-' or '_'.")
     if method == "batch_infer":
         tag_of_prediction({**taken, "save_label": True})
@@ -66,7 +67,7 @@ def guard_tasks(train: Any, scoring: Any) -> None:
 
 
 def _is_plain(value: Any) -> bool:
-    return is_name(value) if isinstance(value, str) else value is None or isinstance(value, bool | int | float)
+    return is_name(value) if isinstance(value, str) else isinstance(value, bool | int | float)
 
 
 def _for_each(kind: str, run: Callable) -> Callable:

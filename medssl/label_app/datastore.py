@@ -26,6 +26,7 @@ from medssl.label_app.tags import FINAL, tag_of_others
 from medssl.label_app.workspace import EXTENSIONS
 
 _ANSWERED = {"id", "path", "score", "failure", "waiting", "unscored"}  # MONAI Label lays a study's facts over these
+_OF_LABELS = {"SeriesInstanceUID", "name", "ts"}  # what tells whether a label is the newest there is
 FACTS = "medssl"  # among the facts of a study: what the model says of it; FACTS:<more> are our own, too
 logger = logging.getLogger(__name__)
 
@@ -139,6 +140,8 @@ class StudyDatastore(LocalDatastore):
     def update_label_info(self, label_id: str, label_tag: str, info: Mapping[str, Any]) -> None:
         """Add facts to what is known of a label; DataError for one of the server's own."""
         facts, label_tag = _checked_facts(info), tag_of_others(label_tag)
+        if own := _OF_LABELS & facts.keys():
+            raise DataError(f"info: {', '.join(sorted(own))} are noted by the server alone. Choose another name.")
         with self.changing() as entries:
             label = entries[label_id].labels.get(label_tag) if label_id in entries else None
             if label is None:
@@ -191,8 +194,8 @@ class StudyDatastore(LocalDatastore):
             if stamp is None or stamp == self._config_ts:
                 return
             try:
-                loaded = LocalDatastoreModel.model_validate_json(path.read_text())
-            except ValueError:
+                loaded = LocalDatastoreModel.model_validate(json.loads(path.read_text()))
+            except (ValueError, RecursionError):
                 path.replace(path.with_name(f"{path.name}.damaged"))
                 logger.warning("%s is damaged: it is put aside, and made anew from the scans and labels.", path.name)
                 return

@@ -25,6 +25,7 @@ _NAMES = {"image", "images", "label", "label_tag", "id", "tag", "model", "strate
 _REFUSED = re.compile(rf"bundle_path|{FACTS}(:.*)?")
 # scans and labels, OHIF's plain voxels (.bin), and the names that DICOM files have: no suffix, or the end of a UID
 _UPLOADED = re.compile(r".*\.(nii|nii\.gz|nrrd|mha|bin|dcm|ima|\d+)|[^.]+", re.IGNORECASE)
+MOST_LEVELS = 20  # of lists and objects in JSON
 logger = logging.getLogger(__name__)
 
 
@@ -77,6 +78,8 @@ def _check_json(text: str | bytes) -> None:
         raise HTTPException(400, "expected JSON") from None
     if not isinstance(content, dict):
         raise HTTPException(400, "expected a JSON object")
+    if not _can_be_stored(content):
+        raise HTTPException(400, f"expected JSON of at most {MOST_LEVELS} levels, with text that is Unicode")
     for part in (content, *(value for value in content.values() if isinstance(value, dict))):
         for name, value in _named_values(part):
             _require(not isinstance(value, str) or not value or is_name(value), name)
@@ -85,6 +88,22 @@ def _check_json(text: str | bytes) -> None:
             raise HTTPException(400, f"{name[:64]}: is the server's own, not taken from requests. Leave it out.")
         if name == "gpus" and not is_gpus(value):
             raise HTTPException(400, "gpus: expected 'all' or numbers such as '0,1'")
+
+
+def _can_be_stored(content: Any) -> bool:
+    """Whether what is written of it as JSON can be read again: no half of a character, not too many levels."""
+    waiting = [(content, 1)]
+    while waiting:
+        part, level = waiting.pop()
+        if level > MOST_LEVELS:
+            return False
+        if isinstance(part, str):
+            if any("\ud800" <= character <= "\udfff" for character in part):
+                return False
+        elif isinstance(part, dict | list):
+            inside = [*part.keys(), *part.values()] if isinstance(part, dict) else part
+            waiting += [(one, level + 1) for one in inside]
+    return True
 
 
 def _named_values(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -261,3 +261,65 @@ def test_two_processes_do_not_bring_the_same_series_at_once(opened, study):
     with server._turn(study.series_uid), pytest.raises(TimeoutError):
         training._turn(study.series_uid).acquire(timeout=0)
     assert server.get_image_uri(study.series_uid) == training.get_image_uri(study.series_uid)
+
+
+def without_pixels(file):
+    file.PixelData = b""
+
+
+def without_size(file):
+    file.Rows = file.Columns = 0
+
+
+def larger_than_any_memory(file):
+    file.Rows = file.Columns = 60000
+    file.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0].SpacingBetweenSlices = 1e-3
+
+
+@pytest.mark.parametrize("damage", [without_pixels, without_size, larger_than_any_memory])
+def test_damaged_segmentation_is_left_out_with_its_reason_and_the_one_before_it_counts(
+    store, archive, study, tmp_path, damage
+):
+    put_segmentation(archive, study, tmp_path / "good", STRUCTURES)
+    put_segmentation(archive, study, tmp_path / "bad", STRUCTURES)
+    damage(archive.files[-1])
+    store.get_image_uri(study.series_uid)
+    store.refresh()  # a study that is scored next asks for this
+    assert is_label(used_label(store, study), study.label)
+    [left_out] = store.left_out()
+    assert left_out["study"] == study.series_uid and "segmentation" in left_out["reason"]
+
+
+def test_segmentation_there_is_no_memory_for_is_fetched_when_there_is(store, archive, study, tmp_path, monkeypatch):
+    put_segmentation(archive, study, tmp_path / "drawn", STRUCTURES)
+    with monkeypatch.context() as patch:
+        patch.setattr("medssl.label_app.archive.reordered", no_memory)
+        assert store.reviewed() == {}
+    assert is_label(used_label(store, study), study.label)
+
+
+def no_memory(*_):
+    raise MemoryError
+
+
+def test_others_can_submit_while_a_segmentation_is_fetched(store, opened, archive, study, drawn, tmp_path, monkeypatch):
+    put_segmentation(archive, study, tmp_path / "old", STRUCTURES)
+    write_nifti(tmp_path / "new.nii.gz", drawn.array, drawn.affine, np.uint8)
+    server, fetch = opened(), archive.retrieve_series
+
+    def submitting(study_uid, series):
+        if series != study.series_uid:  # the label is on its way: a lock that is held now would be waited for for ever
+            monkeypatch.setattr(archive, "retrieve_series", fetch)
+            server.save_label(study.series_uid, str(tmp_path / "new.nii.gz"), "final", {})
+        yield from fetch(study_uid, series)
+
+    store.get_image_uri(study.series_uid)
+    monkeypatch.setattr(archive, "retrieve_series", submitting)
+    assert is_label(used_label(store, study), drawn)  # the one that was submitted meanwhile is newer
+
+
+@pytest.mark.parametrize("own", ["SeriesInstanceUID", "ts", "name"])
+def test_what_tells_whether_a_label_is_the_newest_is_not_changed_from_outside(store, study, tmp_path, own):
+    store.save_label(study.series_uid, submitted(study, tmp_path), "final", {})
+    with pytest.raises(DataError, match=own):
+        store.update_label_info(study.series_uid, "final", {own: "1.2.3"})

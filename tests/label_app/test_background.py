@@ -129,7 +129,9 @@ def test_what_viewers_ask_for_is_started(client, started):
     assert {"model": "m", "images": "unlabeled", "gpus": "all", "save_label": True, "label_tag": "original"} in requests
 
 
-@pytest.mark.parametrize("wrong", [{"images": ["../x"]}, {"images": [["a"]]}, {"model": {"a": 1}}, {"gpus": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"images": ["../x"]}, {"images": [["a"]]}, {"model": ["a"]}, {"model": {"a": 1}}, {"gpus": "x"}]
+)
 def test_values_are_names_and_numbers(wrong):
     with pytest.raises(DataError, match=next(iter(wrong))):
         task_request(wrong, "batch_infer")

@@ -252,3 +252,12 @@ def _rest(reader):
         content += part
     os.close(reader)
     return content
+
+
+def test_facts_of_many_levels_are_read_again_by_the_next_process(store, folder):
+    deep = []
+    for _ in range(300):
+        deep = [deep]
+    store.update_image_info("a", {"deep": deep})
+    again = StudyDatastore(str(folder), {1: "kidney"})
+    assert again.get_image_info("a")["deep"] == deep

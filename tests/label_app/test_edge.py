@@ -84,3 +84,13 @@ def test_what_viewers_send_is_let_through(client, content):
 @pytest.mark.parametrize("params", [[["image", "x"]], "x", 3, None])
 def test_parameters_of_a_form_are_an_object(client, params):
     assert client.put("/form", data={"params": json.dumps(params)}).status_code == 400
+
+
+@pytest.mark.parametrize("text", [r'{"client_id": "\ud800"}', r'{"\udfff": 1}', '{"a": ' + "[" * 25 + "]" * 25 + "}"])
+def test_json_that_could_not_be_read_again_once_stored_is_refused(client, text):
+    answer = client.post("/json", content=text, headers={"content-type": "application/json"})
+    assert answer.status_code == 400 and "levels" in answer.json()["detail"]
+    fine = client.post(
+        "/json", content=r'{"client_id": "\ud83d\ude00 ü"}', headers={"content-type": "application/json"}
+    )
+    assert fine.status_code == 200
