@@ -75,7 +75,8 @@ def write_mode_comparison(
     settings: dict[str, Any] = {"samples": samples, "stride": stride, "device": str(local_device())}
     settings["paper_crop"] = read_facts(run)["paper_crop"]
     predictors = {side.name: side.predictor(run, **settings) for side in sides}
-    chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in sides}
+    seeded_anew = sides if again is None or again > 0 else ()
+    chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in seeded_anew}
     path, rows = Path(run) / MODES, list[Row]()
     for number, case in enumerate(cases):
         compared = predictors | chance if again is None or number < again else predictors
