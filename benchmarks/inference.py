@@ -19,7 +19,7 @@ from torch import Tensor
 from medssl.inference import MCDropoutInferer
 from medssl.inference.backends import Backend, open_backend
 from medssl.inference.backends.openvino import OpenVINOBackend
-from medssl.inference.calibration import quantised_models
+from medssl.inference.int8_calibration import quantised_models
 from medssl.inference.windows import grid_plan, overlap_plan
 from medssl.networks import MCDropoutUNet3D, mc_dropout
 

@@ -13,8 +13,8 @@ import torch
 from timing import alternating_medians, one_thread
 from torch import Tensor
 
-from medssl.losses import RankOneGaussians, product_of_gaussians_kl
-from medssl.losses.gaussian import CovarianceForm
+from medssl.distributions import RankOneGaussians, product_of_gaussians_kl
+from medssl.distributions.gaussian import CovarianceForm
 
 COVARIANCES: tuple[tuple[CovarianceForm, float], ...] = (("thesis", 1.0), ("released", 10.0))  # form, c
 V_LENGTHS = (0.0, 0.1, 1.0, 10.0, 50.0)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from medssl.errors import ConfigError, MedsslError, error_behind
+from medssl.core.errors import ConfigError, MedsslError, error_behind
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 simulate = typer.Typer(no_args_is_help=True, help="Does the review queue help? A reviewer who knows the labels tries.")
@@ -89,8 +89,8 @@ def predict(
     ] = False,
 ) -> None:
     """Segment scans and map the uncertainty; finished scans are skipped. Exit code 3 if any failed (failures.json)."""
+    from medssl.core.distributed import local_device
     from medssl.data.layouts import scans_in
-    from medssl.engine.distributed import local_device
     from medssl.inference import PredictionEngine, load_predictor
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -330,9 +330,9 @@ def rounds(
 ) -> None:
     """Test Dice against corrected cases over rounds of training; further --key value pairs go to every training."""
     from medssl.review.simulation.rounds import Rounds, write_rounds
-    from medssl.sweep import Row
+    from medssl.sweep import SweepRow
 
-    row = Row("review", bundle, tuple(overlay or ()))
+    row = SweepRow("review", bundle, tuple(overlay or ()))
     plan = Rounds(
         row, dict(_pairs(context.args)), output, strategies.split(","), start, per_round, number, _numbers(seeds)
     )

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medssl.errors import ConfigError
-from medssl.files import write_text_atomically
+from medssl.core.errors import ConfigError
+from medssl.core.files import write_text_atomically
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """One row of the tables to come: the bundle, overlays beside its train.json, and the keys that make the row."""
 
     name: str
@@ -30,11 +30,13 @@ class Training:
     """One cell of the grid: its folder and the keys given to `monai.bundle run training`."""
 
     folder: Path
-    row: Row
+    row: SweepRow
     keys: dict[str, str]
 
     @classmethod
-    def of(cls, row: Row, output: Path, labelled: int, seed: int, keys: tuple[tuple[str, str], ...] = ()) -> "Training":
+    def of(
+        cls, row: SweepRow, output: Path, labelled: int, seed: int, keys: tuple[tuple[str, str], ...] = ()
+    ) -> "Training":
         """The training of a row with so many labels and this seed, below `output`."""
         folder = output / f"{row.name}_{labelled}_seed{seed}"
         own = {"labelled": str(labelled), "seed": str(seed), "output_dir": str(folder), "resume": "true"}
@@ -101,7 +103,7 @@ class Sweep:
     A seed is finished for all rows before the next one begins, so that an unfinished sweep compares what it has.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[SweepRow]
     output: Path
     labelled: Sequence[int]
     seeds: Sequence[int]
@@ -131,13 +133,13 @@ def sweep_of_bundle(
 
     Keys are varied one at a time, all others as they are, as the thesis searches its coefficients.
     """
-    rows = [Row(variant, bundle, tuple(overlays), (("variant", variant),)) for variant in variants]
+    rows = [SweepRow(variant, bundle, tuple(overlays), (("variant", variant),)) for variant in variants]
     for text in vary:
         key, _, values = text.partition("=")
         if not key or not values:
             raise ConfigError(f"'{text}': expected a key and its values, e.g. kl_weight=0.0005,0.005,0.05.")
-        rows += [Row(f"{key}_{value}", bundle, tuple(overlays), ((key, value),)) for value in values.split(",")]
-    return Sweep(rows or [Row(bundle.name, bundle, tuple(overlays))], output, labelled, seeds, keys)
+        rows += [SweepRow(f"{key}_{value}", bundle, tuple(overlays), ((key, value),)) for value in values.split(",")]
+    return Sweep(rows or [SweepRow(bundle.name, bundle, tuple(overlays))], output, labelled, seeds, keys)
 
 
 def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> list[Sweep]:
@@ -150,7 +152,7 @@ def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] =
     try:
         content = json.loads(file.read_text())
         rows = {
-            name: Row(name, Path(row["bundle"]), tuple(row.get("overlays", ())), _pairs(row.get("keys", {})))
+            name: SweepRow(name, Path(row["bundle"]), tuple(row.get("overlays", ())), _pairs(row.get("keys", {})))
             for name, row in content["rows"].items()
         }
         return [

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 
 _MISSING = [name for name in ("torchvision", "timm", "segmentation_models_pytorch") if find_spec(name) is None]
 if _MISSING:

@@ -8,7 +8,7 @@ from monai.inferers import Inferer
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from medssl.flags import flag
+from medssl.core.flags import flag
 from natural_image_ext.data.scene_views import LabelledScenes
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.data.sources import Pictures

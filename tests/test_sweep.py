@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
 

@@ -1,6 +1,5 @@
 """Data: known sets, splits, checks, the way from files to tensors."""
 
-from medssl.data.cases import Split, read_split, split_cases
 from medssl.data.datasets import DATASETS, DatasetFacts, DataSource, dataset_facts, open_dataset
 from medssl.data.facts_json import facts_from_json, facts_to_json
 from medssl.data.layouts import scans_in
@@ -14,6 +13,7 @@ from medssl.data.sampling import (
     thesis_steps_per_epoch,
     whole_scans,
 )
+from medssl.data.split import Split, read_split, split_cases
 from medssl.data.validate import check_cases, require_valid
 
 __all__ = [

@@ -9,9 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from medssl.core.files import write_text_atomically
 from medssl.data.findings import Finding
 from medssl.data.volumes import split_address
-from medssl.files import write_text_atomically
 
 RULES = 1  # raise it whenever a check changes, so that older answers are not believed
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from medssl.core.errors import ConfigError, DataError
+from medssl.core.flags import flag
 from medssl.data import layouts
 from medssl.data.phantom import write_phantoms
-from medssl.errors import ConfigError, DataError
-from medssl.flags import flag
 
 Case = dict[str, Any]
 SOFT_TISSUE_HU = (-100.0, 250.0)

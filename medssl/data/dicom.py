@@ -22,7 +22,7 @@ from pydicom.uid import (
 )
 
 from medssl.data.findings import volume_error
-from medssl.data.geometry import LPS_TO_RAS, Header, Volume
+from medssl.data.voxel_grid import LPS_TO_RAS, Header, Volume
 
 SAME_POSITION_MM = 0.001
 SAME_DIRECTION = 1e-4  # per component of ImageOrientationPatient

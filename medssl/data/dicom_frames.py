@@ -16,7 +16,7 @@ from pydicom.uid import UID, ImplicitVRLittleEndian
 
 from medssl.data.dicom import DRIFT_MM, SAME_DIRECTION, SAME_POSITION_MM, is_dicom_file
 from medssl.data.findings import volume_error
-from medssl.data.geometry import LPS_TO_RAS
+from medssl.data.voxel_grid import LPS_TO_RAS
 
 MAX_SLICES = 10_000
 OFF_GRID = 0.1  # of the slice spacing, between a frame and its slice

@@ -13,11 +13,11 @@ import numpy as np
 import pydicom
 from pydicom.uid import UID, ParametricMapStorage
 
+from medssl.core.errors import ConfigError
 from medssl.data.dicom_frames import EXPORT_FILE, check_plain, complete_header, file_of_kind, grid_of, group_of, parsed
 from medssl.data.dicom_sources import fitted, import_highdicom, new_series, target_and_stack, write_derived
 from medssl.data.findings import volume_error
-from medssl.data.geometry import Header, Volume
-from medssl.errors import ConfigError
+from medssl.data.voxel_grid import Header, Volume
 
 _A_MAP = "a DICOM parametric map"
 

@@ -15,11 +15,11 @@ import pydicom
 from pydicom.uid import UID, SegmentationStorage
 
 from medssl import __version__
+from medssl.core.errors import ConfigError
 from medssl.data.dicom_frames import EXPORT_FILE, check_plain, complete_header, file_of_kind, grid_of, group_of, parsed
 from medssl.data.dicom_sources import fitted, import_highdicom, new_series, target_and_stack, write_derived
 from medssl.data.findings import volume_error
-from medssl.data.geometry import Header, Volume, reordered
-from medssl.errors import ConfigError
+from medssl.data.voxel_grid import Header, Volume, reordered
 
 __all__ = [
     "MAX_ID",

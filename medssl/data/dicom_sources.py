@@ -16,11 +16,11 @@ from pydicom.uid import generate_uid
 from pydicom.valuerep import format_number_as_ds
 
 from medssl import __version__
+from medssl.core.errors import ConfigError, DataError
+from medssl.core.files import write_atomically
 from medssl.data.dicom import DicomStack, is_dicom_file, read_dicom_stack
 from medssl.data.findings import volume_error
-from medssl.data.geometry import LPS_TO_RAS, Header, Volume, affine_faults, grid_mismatches, reordered
-from medssl.errors import ConfigError, DataError
-from medssl.files import write_atomically
+from medssl.data.voxel_grid import LPS_TO_RAS, Header, Volume, affine_faults, grid_mismatches, reordered
 
 _NEEDED = ("SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "StudyInstanceUID", "FrameOfReferenceUID", "Modality")
 _MAY_BE_EMPTY = ("PatientID", "AccessionNumber", "StudyID")

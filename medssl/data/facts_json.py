@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from medssl.core.errors import ConfigError
 from medssl.data.datasets import DatasetFacts, Geometry, Target, dataset_facts
 from medssl.data.pipeline import Pipeline
-from medssl.errors import ConfigError
 
 
 def facts_to_json(pipeline: Pipeline) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from rich.markup import escape
 from rich.table import Table
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 
 SHOWN_ERRORS = 10
 Severity = Literal["error", "warning"]

@@ -20,7 +20,7 @@ from medssl.data.dicom import is_dicom_file, read_dicom_stack
 from medssl.data.dicom_map import open_parametric_map, parametric_map_in
 from medssl.data.dicom_seg import open_segmentation, segmentation_in
 from medssl.data.findings import volume_error
-from medssl.data.geometry import LPS_TO_RAS, Header
+from medssl.data.voxel_grid import LPS_TO_RAS, Header
 
 COPY_AGAIN = "Copy or download the file again."
 LEFT_ATRIUM_SPACING_MM = 0.625

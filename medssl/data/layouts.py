@@ -11,10 +11,10 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.dicom import is_dicom_file, patient_key
-from medssl.data.geometry import Header
 from medssl.data.volumes import read_header, read_volume, split_address
-from medssl.errors import ConfigError, DataError
+from medssl.data.voxel_grid import Header
 
 Case = dict[str, Any]
 SUFFIXES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".h5")

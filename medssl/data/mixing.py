@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Sampler
 
-from medssl.data.cases import Split
+from medssl.core.errors import ConfigError
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import AugmentedDataset, Draw, EpochSampler, cache_cases, loader_of, share_of_process
-from medssl.errors import ConfigError
+from medssl.data.split import Split
 
 UNLABELLED_SEED = 7_919  # keeps the two streams' draws apart
 

@@ -9,13 +9,13 @@ import torch
 from monai import transforms as mt
 from torch import Tensor
 
+from medssl.core.errors import DataError
+from medssl.core.flags import flag
 from medssl.data.datasets import DatasetFacts, Geometry
 from medssl.data.jitter import RandJitterd
 from medssl.data.regions import BodyRegion, LabelRegion
 from medssl.data.rotation import RandRotateInPlaned
 from medssl.data.volumes import LoadVolumed
-from medssl.errors import DataError
-from medssl.flags import flag
 
 PAPER_SLICE_MARGIN = 8  # slices kept above and below the label with paper_crop
 BACKGROUND = -1.0  # air, the lower end of the window, after scaling to [-1, 1]

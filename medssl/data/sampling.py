@@ -16,10 +16,10 @@ from monai.data.utils import pickle_hashing
 from monai.transforms import Compose
 from torch.utils.data import DataLoader, Sampler
 
+from medssl.core.errors import ConfigError
 from medssl.data.datasets import Case
 from medssl.data.pipeline import Pipeline
 from medssl.data.volumes import split_address
-from medssl.errors import ConfigError
 
 
 class Draw(NamedTuple):

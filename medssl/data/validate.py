@@ -15,8 +15,8 @@ import numpy as np
 
 from medssl.data.check_cache import load_cache, save_cache, stamp_of
 from medssl.data.findings import Fault, Finding, VolumeError, findings_table, require_valid
-from medssl.data.geometry import affine_faults, grid_mismatches
 from medssl.data.volumes import Volume, read_volume, split_address
+from medssl.data.voxel_grid import affine_faults, grid_mismatches
 
 __all__ = ["Finding", "check_case", "check_cases", "findings_table", "require_valid"]
 

@@ -18,11 +18,11 @@ from monai.data import ImageReader, MetaTensor
 from monai.transforms import MapTransform
 from monai.utils import ImageMetaKey, MetaKeys, SpaceKeys, ensure_tuple
 
+from medssl.core.errors import DataError
+from medssl.core.files import write_bytes_atomically
 from medssl.data.findings import volume_error
 from medssl.data.formats import COPY_AGAIN, HDF5_SUFFIXES, SUPPORTED, Opened, opener_of
-from medssl.data.geometry import Header, Volume
-from medssl.errors import DataError
-from medssl.files import write_bytes_atomically
+from medssl.data.voxel_grid import Header, Volume
 
 __all__ = [
     "MAX_BYTES",

@@ -1,10 +1,10 @@
 """The engine: one trainer for every method, and what surrounds it."""
 
-from medssl.engine.checkpoint import CheckpointStore, load_tensors, save_tensors
-from medssl.engine.distributed import local_device, start_process_group, stop_process_group
+from medssl.core.checkpoint import CheckpointStore, load_tensors, save_tensors
+from medssl.core.distributed import local_device, start_process_group, stop_process_group
+from medssl.core.run_folder import RunFolder, read_facts
+from medssl.core.seeding import be_deterministic, seed_everything
 from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress, TrainingHandlers
-from medssl.engine.run_folder import RunFolder, read_facts
-from medssl.engine.seeding import be_deterministic, seed_everything
 from medssl.engine.session import check_data, default_output_dir, explain_errors, open_run, start_tracking
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged, place
 from medssl.engine.validation import segmentation_validator

@@ -14,12 +14,12 @@ from monai.engines import Evaluator
 from monai.handlers import ValidationHandler
 from torch import Tensor
 
-from medssl.engine.checkpoint import CheckpointStore
-from medssl.engine.run_folder import RunFolder, read_facts
+from medssl.core.checkpoint import CheckpointStore
+from medssl.core.errors import CheckpointError, ConfigError
+from medssl.core.files import write_text_atomically
+from medssl.core.run_folder import RunFolder, read_facts
 from medssl.engine.tracking import MlflowTracker, NoTracker
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged
-from medssl.errors import CheckpointError, ConfigError
-from medssl.files import write_text_atomically
 
 logger = logging.getLogger(__name__)
 

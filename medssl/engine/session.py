@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 import medssl
+from medssl.core.errors import error_behind
+from medssl.core.flags import flag
+from medssl.core.run_folder import RunFolder
 from medssl.data.validate import check_cases, require_valid
 from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
-from medssl.engine.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
-from medssl.errors import error_behind
-from medssl.flags import flag
 
 LARGE_ON_CPU = 5_000_000  # parameters
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from medssl.engine.seeding import seed_everything
-from medssl.errors import CheckpointError, ConfigError, MedsslError
-from medssl.flags import flag
+from medssl.core.errors import CheckpointError, ConfigError, MedsslError
+from medssl.core.flags import flag
+from medssl.core.seeding import seed_everything
 
 
 class TrainingDiverged(MedsslError):

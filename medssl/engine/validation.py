@@ -9,7 +9,7 @@ from monai.inferers import Inferer
 from monai.transforms import AsDiscreted, Compose
 from torch import nn
 
-from medssl.flags import flag
+from medssl.core.flags import flag
 
 
 def segmentation_validator(

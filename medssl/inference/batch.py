@@ -9,11 +9,11 @@ from typing import Any
 from ignite.engine import Engine
 from monai.engines import Evaluator
 
+from medssl.core.errors import ConfigError, DataError, MedsslError, error_behind
+from medssl.core.files import FolderLock, write_text_atomically
 from medssl.data.dicom_sources import import_highdicom, require_referable
 from medssl.data.validate import check_case
 from medssl.data.volumes import content_digest, split_address
-from medssl.errors import ConfigError, DataError, MedsslError, error_behind
-from medssl.files import FolderLock, write_text_atomically
 from medssl.inference.dicom_outputs import dicom_paths, write_dicom
 from medssl.inference.outputs import describe, discard, map_paths, read_record, write_maps, write_record
 from medssl.inference.predictor import Predictor

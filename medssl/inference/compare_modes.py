@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medssl.data.cases import read_split
-from medssl.engine.distributed import local_device
-from medssl.engine.run_folder import read_facts
-from medssl.errors import ConfigError
-from medssl.inference.comparison import SCORES, Row, case_rows
-from medssl.inference.evaluation import evaluation_folder, write_rows
-from medssl.inference.mc_dropout import MODES as KNOWN_MODES
+from medssl.core.csv_files import write_rows
+from medssl.core.distributed import local_device
+from medssl.core.errors import ConfigError
+from medssl.core.run_files import MODE_COMPARISON
+from medssl.core.run_folder import read_facts
+from medssl.data.split import read_split
+from medssl.inference.comparison import SCORES, ComparedCase, case_rows
+from medssl.inference.evaluation import evaluation_folder
+from medssl.inference.mc_dropout import MODES
 from medssl.inference.predictor import Predictor, load_predictor
-from medssl.run_files import MODES
 
 KIND = "mode"
 AGAIN = ", other seed"
@@ -31,9 +32,9 @@ class Side:
         """From `fast` or `fast@8,8,8`; ConfigError for anything else."""
         mode, _, stride = text.partition("@")
         numbers = [number.strip() for number in stride.split(",")] if stride else []
-        if mode not in KNOWN_MODES or len(numbers) not in (0, 3) or not all(n.isdecimal() and int(n) for n in numbers):
+        if mode not in MODES or len(numbers) not in (0, 3) or not all(n.isdecimal() and int(n) for n in numbers):
             raise ConfigError(
-                f"side '{text}': expected one of {', '.join(KNOWN_MODES)}, with or without a stride, e.g. fast@8,8,8."
+                f"side '{text}': expected one of {', '.join(MODES)}, with or without a stride, e.g. fast@8,8,8."
             )
         return cls(mode, tuple(int(number) for number in numbers) or None)
 
@@ -60,7 +61,7 @@ def write_mode_comparison(
     stride: Sequence[int] | None = None,
     limit: int | None = None,
     again: int | None = None,
-) -> tuple[Path, list[Row]]:
+) -> tuple[Path, list[ComparedCase]]:
     """Write modes.csv into the folder of a finished run, and return its path and rows.
 
     A row for each test case and each of `sides`, once more with another seed (how much chance does; modes share the
@@ -77,7 +78,7 @@ def write_mode_comparison(
     predictors = {side.name: side.predictor(run, **settings) for side in sides}
     seeded_anew = sides if again is None or again > 0 else ()
     chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in seeded_anew}
-    path, rows = Path(run) / MODES, list[Row]()
+    path, rows = Path(run) / MODE_COMPARISON, list[ComparedCase]()
     for number, case in enumerate(cases):
         compared = predictors | chance if again is None or number < again else predictors
         rows += case_rows(KIND, compared, case, evaluation_folder(run))

@@ -12,15 +12,15 @@ from medssl.inference.predictor import Prediction, Predictor
 from medssl.metrics import dice
 
 SCORES = ("dice", "pavpu", "dice_difference", "pavpu_difference", "entropy_correlation", "seconds")
-Row = dict[str, Any]
+ComparedCase = dict[str, Any]
 
 
-def case_rows(kind: str, sides: dict[str, Predictor], case: dict[str, Any], folder: str) -> Iterator[Row]:
+def case_rows(kind: str, sides: dict[str, Predictor], case: dict[str, Any], folder: str) -> Iterator[ComparedCase]:
     """The case's row of each of `sides`, compared with the first; `kind` says what they are, and names their column.
 
     Dice is the mean over the structures; the correlation is that of the voxels' entropies. folder: of the evaluation.
     """
-    first: tuple[Prediction, Row] | None = None
+    first: tuple[Prediction, ComparedCase] | None = None
     for name, predictor in sides.items():
         prediction, row = _scored(predictor, case, folder)
         first = first or (prediction, row)
@@ -37,12 +37,12 @@ def correlation(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.corrcoef(first.ravel(), second.ravel())[0, 1])
 
 
-def mean_scores(kind: str, rows: Sequence[Row], side: str) -> dict[str, float]:
+def mean_scores(kind: str, rows: Sequence[ComparedCase], side: str) -> dict[str, float]:
     """Each of SCORES as its mean over the cases of one side."""
     return {score: float(np.mean([row[score] for row in rows if row[kind] == side])) for score in SCORES}
 
 
-def summary_table(kind: str, rows: Sequence[Row]) -> Table:
+def summary_table(kind: str, rows: Sequence[ComparedCase]) -> Table:
     """A line for each side: mean Dice and PAvPU, difference of the means (largest of a case), correlation (least)."""
     table = Table(title="differences from the first line, of the same cases", box=box.SIMPLE)
     scores = ("Dice", "differs (most)", "PAvPU", "differs (most)", "entropy, r (least)", "s")
@@ -60,7 +60,7 @@ def summary_table(kind: str, rows: Sequence[Row]) -> Table:
     return table
 
 
-def _scored(predictor: Predictor, case: dict[str, Any], folder: str) -> tuple[Prediction, Row]:
+def _scored(predictor: Predictor, case: dict[str, Any], folder: str) -> tuple[Prediction, ComparedCase]:
     [(prediction, seconds)] = predictor.running(case, (predictor.inferer.samples,))
     evaluation = Evaluation(predictor, [case], folder)
     label = evaluation.scoring.label_of(case, prediction)

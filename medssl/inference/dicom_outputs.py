@@ -6,7 +6,7 @@ from pathlib import Path
 
 from medssl.data.dicom_map import write_parametric_map
 from medssl.data.dicom_seg import SegmentStyle, write_segmentation
-from medssl.data.geometry import Volume
+from medssl.data.voxel_grid import Volume
 from medssl.inference.predictor import Prediction
 from medssl.uncertainty.ranking import BANDS, uncertainty_bands
 

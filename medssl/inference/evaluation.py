@@ -1,6 +1,5 @@
 """Evaluation of a trained network on cases with labels: every case is stored, means come later."""
 
-import csv
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -11,8 +10,9 @@ from typing import Any
 import ignite.distributed as idist
 import numpy as np
 
-from medssl.errors import MedsslError
-from medssl.files import write_atomically, write_text_atomically
+from medssl.core.csv_files import write_rows
+from medssl.core.errors import MedsslError
+from medssl.core.files import write_text_atomically
 from medssl.inference.predictor import Prediction, Predictor
 from medssl.inference.scoring import CaseScoring
 from medssl.inference.workers import in_processes, paying_workers
@@ -92,16 +92,3 @@ def require_consistent_overlaps(rows: Sequence[dict[str, Any]]) -> None:
     jaccard = float(np.mean([row["jaccard"] for row in rows]))
     if jaccard < dice / (2 - dice) - 1e-9:
         raise MedsslError(f"mean Dice {dice} and Jaccard {jaccard} contradict each other: the metrics are wrong.")
-
-
-def write_rows(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    """Write the rows as CSV, all of them or none; numbers get six decimals."""
-
-    def write(partial: Path) -> None:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            for row in rows:
-                writer.writerow({k: f"{v:.6f}" if isinstance(v, float) else v for k, v in row.items()})
-
-    write_atomically(path, write)

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from torch import nn
 
+from medssl.core.checkpoint import save_tensors
+from medssl.core.errors import ConfigError
+from medssl.core.files import write_text_atomically
+from medssl.core.run_folder import RunFolder
 from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
-from medssl.engine.checkpoint import save_tensors
-from medssl.engine.run_folder import RunFolder
-from medssl.errors import ConfigError
-from medssl.files import write_text_atomically
 from medssl.inference.backends import check_backend
 from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Predictor

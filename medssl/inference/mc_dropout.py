@@ -11,7 +11,7 @@ from monai.inferers import Inferer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError, MedsslError
+from medssl.core.errors import ConfigError, MedsslError
 from medssl.inference.backends import Backend, check_backend, open_backend
 from medssl.inference.backends.int8 import Int8Backend
 from medssl.inference.passes import Pass, Passes

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from medssl.core.files import write_text_atomically
 from medssl.data.volumes import write_nifti
-from medssl.files import write_text_atomically
 from medssl.inference.dicom_outputs import dicom_paths
 from medssl.inference.predictor import Prediction
 from medssl.uncertainty.ranking import entropy_around, slice_needs, structure_surroundings, surroundings

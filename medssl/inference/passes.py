@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from medssl.engine.seeding import derive_seed
+from medssl.core.seeding import derive_seed
 from medssl.inference.backends import Backend
 from medssl.inference.windows import Plan, Start, box
 

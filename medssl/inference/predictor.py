@@ -13,10 +13,10 @@ from monai.data import MetaTensor
 from monai.transforms import Invertd
 from torch import Tensor, nn
 
+from medssl.core.checkpoint import load_tensors
+from medssl.core.errors import CheckpointError, ConfigError
+from medssl.core.seeding import seeded
 from medssl.data.pipeline import Pipeline
-from medssl.engine.checkpoint import load_tensors
-from medssl.engine.seeding import seeded
-from medssl.errors import CheckpointError, ConfigError
 from medssl.inference.mc_dropout import MCStatistics
 from medssl.networks.weights import weights_digest
 

@@ -6,18 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from medssl.data.cases import Split, read_split
-from medssl.engine.run_folder import read_facts
-from medssl.errors import ConfigError
+from medssl.core.csv_files import write_rows
+from medssl.core.errors import ConfigError
+from medssl.core.run_files import INT8
+from medssl.core.run_folder import read_facts
+from medssl.data.split import Split, read_split
 from medssl.inference.backends.int8 import StoredGraphs, int8_folder, read_models, write_models, write_record
 from medssl.inference.backends.one_window import require_parts
 from medssl.inference.backends.openvino import OpenVINOBackend, import_openvino
-from medssl.inference.calibration import calibration_windows, import_nncf, quantised_models
-from medssl.inference.comparison import SCORES, Row, case_rows, mean_scores
-from medssl.inference.evaluation import evaluation_folder, write_rows
+from medssl.inference.comparison import SCORES, ComparedCase, case_rows, mean_scores
+from medssl.inference.evaluation import evaluation_folder
+from medssl.inference.int8_calibration import calibration_windows, import_nncf, quantised_models
 from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Predictor, bundle_root, load_predictor, parse_bundle
-from medssl.run_files import INT8
 
 KIND = "backend"
 CALIBRATION_ROLES = ("labelled", "unlabelled")  # the training side of a split; the others stay unseen
@@ -29,7 +30,7 @@ def quantise_run(
     stride: Sequence[int] | None = None,
     limit: int | None = None,
     windows: int = 32,
-) -> tuple[StoredGraphs, list[Row]]:
+) -> tuple[StoredGraphs, list[ComparedCase]]:
     """Make int8 graphs of a finished run's network, measure what they lose, and store both; the rows are RUN/int8.csv.
 
     windows: of training scans, to calibrate. The loss is measured on the first `limit` (None: all) validation cases,
@@ -86,7 +87,7 @@ def _chosen(inferer: MCDropoutInferer) -> dict[str, Any]:
     return {name: inferer.settings()[name] for name in ("samples", "stride", "mode")}
 
 
-def _means(rows: Sequence[Row]) -> dict[str, float]:
+def _means(rows: Sequence[ComparedCase]) -> dict[str, float]:
     return {**mean_scores(KIND, rows, "int8"), "seconds_float32": mean_scores(KIND, rows, "eager")["seconds"]}
 
 

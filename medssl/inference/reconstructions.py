@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from medssl.core.files import write_bytes_atomically
+from medssl.core.run_files import RECONSTRUCTIONS
+from medssl.core.run_folder import RunFolder
 from medssl.data.mixing import MixedDataset
-from medssl.engine.run_folder import RunFolder
-from medssl.files import write_bytes_atomically
 from medssl.networks.lrl import LRL, reconstruction_target
-from medssl.run_files import RECONSTRUCTIONS
 
 
 @torch.no_grad()

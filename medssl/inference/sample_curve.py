@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from medssl.data.cases import read_split
-from medssl.engine.distributed import local_device
-from medssl.engine.run_folder import read_facts
-from medssl.errors import ConfigError
-from medssl.inference.evaluation import Evaluation, evaluation_folder, write_rows
+from medssl.core.csv_files import write_rows
+from medssl.core.distributed import local_device
+from medssl.core.errors import ConfigError
+from medssl.core.run_files import SAMPLES
+from medssl.core.run_folder import read_facts
+from medssl.data.split import read_split
+from medssl.inference.evaluation import Evaluation, evaluation_folder
 from medssl.inference.predictor import load_predictor
 from medssl.metrics import dice
-from medssl.run_files import SAMPLES
 
 COLUMNS = ("case", "samples", "dice", "pavpu", "ece", "seconds")
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from medssl.core.errors import DataError
 from medssl.data.pipeline import LabelMap
 from medssl.data.volumes import read_volume
-from medssl.errors import DataError
 from medssl.inference.outputs import write_maps
 from medssl.inference.predictor import Prediction
 from medssl.metrics import ece, evaluate_masks, pavpu, uce

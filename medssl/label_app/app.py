@@ -15,7 +15,7 @@ from monailabel.interfaces.exception import MONAILabelError, MONAILabelException
 from monailabel.utils.async_tasks.task import AsyncTask
 from monailabel.utils.async_tasks.utils import background_executors
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.background import task_request
 from medssl.label_app.datastore import StudyDatastore

@@ -20,10 +20,10 @@ from pydicom.dataset import Dataset
 from pydicom.uid import generate_uid
 
 from medssl import __version__
+from medssl.core.errors import DataError
 from medssl.data.dicom_seg import SegmentStyle, open_segmentation, segmentation_in, write_segmentation
-from medssl.data.geometry import Header, Volume, reordered
 from medssl.data.volumes import read_header, read_volume, write_nifti
-from medssl.errors import DataError
+from medssl.data.voxel_grid import Header, Volume, reordered
 from medssl.label_app.archive_segmentations import Segmentation, reviewed_segmentation, store_in_archive
 from medssl.label_app.datastore import FACTS, entry_of
 from medssl.label_app.download import ARCHIVE_AWAY, download_series, faults_of_series, find_series, instances_of

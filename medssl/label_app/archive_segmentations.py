@@ -8,7 +8,7 @@ from dicomweb_client import DICOMwebClient
 from pydicom.dataset import Dataset
 from pydicom.valuerep import DA, TM
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _FAILURES = ("FailedSOPSequence", "OtherFailuresSequence")

@@ -13,7 +13,7 @@ from monailabel.interfaces.utils.app import app_instance
 from monailabel.utils.async_tasks import task as async_task
 from monailabel.utils.async_tasks import utils as async_utils
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.label_app.names import is_name
 from medssl.label_app.tags import tag_of_prediction
 

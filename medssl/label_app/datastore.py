@@ -17,9 +17,9 @@ from filelock import FileLock
 from monailabel.datastore.local import DataModel, ImageLabelModel, LocalDatastore, LocalDatastoreModel
 from monailabel.interfaces.exception import ImageNotFoundException, LabelNotFoundException
 
+from medssl.core.errors import DataError
+from medssl.core.files import write_bytes_atomically, write_text_atomically
 from medssl.data.volumes import read_header, write_nifti
-from medssl.errors import DataError
-from medssl.files import write_bytes_atomically, write_text_atomically
 from medssl.label_app.names import checked_name, is_name
 from medssl.label_app.submitted import read_submitted
 from medssl.label_app.tags import FINAL, tag_of_others

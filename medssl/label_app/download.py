@@ -8,7 +8,7 @@ import requests
 from dicomweb_client import DICOMwebClient
 from pydicom.dataset import Dataset
 
-from medssl.errors import DataError, MedsslError
+from medssl.core.errors import DataError, MedsslError
 
 ARCHIVE_AWAY = (ConnectionError, requests.ConnectionError, requests.Timeout)
 _BUSY = (429, 502, 503, 504)  # an archive that may answer later; 500 is what a series gets that it cannot read

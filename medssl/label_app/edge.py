@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from monailabel.interfaces.exception import ImageNotFoundException, LabelNotFoundException, MONAILabelException
 from starlette.datastructures import UploadFile
 
-from medssl.errors import MedsslError
+from medssl.core.errors import MedsslError
 from medssl.label_app.background import is_gpus
 from medssl.label_app.datastore import FACTS
 from medssl.label_app.names import is_name, is_plain_path

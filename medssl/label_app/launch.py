@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medssl.core.errors import ConfigError, DataError, MedsslError
+from medssl.core.files import FolderLock
+from medssl.core.run_folder import read_facts
 from medssl.data.datasets import dataset_facts
 from medssl.data.dicom_folders import dicom_files
-from medssl.engine.run_folder import read_facts
-from medssl.errors import ConfigError, DataError, MedsslError
-from medssl.files import FolderLock
 from medssl.label_app import shim
 from medssl.label_app.model import trained_bundle
 from medssl.label_app.series_map import map_series, write_map

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from medssl.core.distributed import local_device
+from medssl.core.errors import ConfigError
+from medssl.core.files import write_text_atomically
 from medssl.data.volumes import content_digest
-from medssl.engine.distributed import local_device
-from medssl.errors import ConfigError
-from medssl.files import write_text_atomically
 from medssl.inference.predictor import Predictor, bundle_root, parse_bundle, require_weights
 from medssl.label_app.names import checked_name
 from medssl.label_app.workspace import Workspace

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SEGMENT = re.compile(r"[A-Za-z0-9._,@-]{1,128}")

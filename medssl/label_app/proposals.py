@@ -8,8 +8,8 @@ import logging
 import requests
 from filelock import FileLock
 
+from medssl.core.errors import MedsslError
 from medssl.data.volumes import read_volume
-from medssl.errors import MedsslError
 from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.studies import Studies
 from medssl.label_app.tags import SEGMENTATION

@@ -8,7 +8,7 @@ from typing import Any
 
 from monailabel.interfaces.exception import MONAILabelException
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.label_app.studies import Studies
 from medssl.review.strategies import order
 

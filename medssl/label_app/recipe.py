@@ -9,9 +9,9 @@ from typing import Any
 from monai.bundle import ConfigParser
 
 import medssl
+from medssl.core.errors import ConfigError, MedsslError
+from medssl.core.run_folder import read_facts
 from medssl.engine.provenance import flatten
-from medssl.engine.run_folder import read_facts
-from medssl.errors import ConfigError, MedsslError
 
 # of a training after review these follow from the studies, or from where it is run
 _OWN_KEYS = {

@@ -9,10 +9,10 @@ import numpy as np
 import SimpleITK
 from fastapi import BackgroundTasks
 
+from medssl.core.errors import DataError
 from medssl.data.dicom_seg import write_segmentation
-from medssl.data.geometry import LPS_TO_RAS, Volume
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.errors import DataError
+from medssl.data.voxel_grid import LPS_TO_RAS, Volume
 from medssl.inference.dicom_outputs import BAND_STYLE
 from medssl.label_app.submitted import segment_names
 from medssl.uncertainty.ranking import BANDS

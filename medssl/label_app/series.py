@@ -15,9 +15,9 @@ from filelock import FileLock
 from monailabel.datastore.local import ImageLabelModel
 from monailabel.datastore.utils.convert import binary_to_image
 
-from medssl.data.geometry import grid_mismatches
+from medssl.core.errors import DataError
 from medssl.data.volumes import read_header, read_volume, write_nifti
-from medssl.errors import DataError
+from medssl.data.voxel_grid import grid_mismatches
 from medssl.label_app.datastore import StudyDatastore, entry_of
 from medssl.label_app.names import checked_name
 from medssl.label_app.tags import FINAL, OUTGROWN, tag_of_others

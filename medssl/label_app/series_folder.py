@@ -9,10 +9,10 @@ from typing import Any
 
 from monailabel.interfaces.exception import ImageNotFoundException
 
+from medssl.core.errors import DataError
+from medssl.core.files import write_text_atomically
 from medssl.data.dicom_seg import write_segmentation
 from medssl.data.volumes import read_volume
-from medssl.errors import DataError
-from medssl.files import write_text_atomically
 from medssl.label_app.datastore import FACTS
 from medssl.label_app.series import SeriesDatastore
 from medssl.label_app.series_map import read_map

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from medssl.core.errors import DataError
+from medssl.core.files import write_text_atomically
 from medssl.data.dicom_folders import series_below
-from medssl.errors import DataError
-from medssl.files import write_text_atomically
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from typing import Any
 from filelock import FileLock
 from monailabel.interfaces.exception import ImageNotFoundException, MONAILabelException
 
+from medssl.core.errors import DataError, error_behind
 from medssl.data.validate import check_case
 from medssl.data.volumes import content_digest
-from medssl.errors import DataError, error_behind
 from medssl.inference.outputs import describe, map_paths, write_maps
 from medssl.inference.predictor import Prediction
 from medssl.label_app.datastore import FACTS, StudyDatastore

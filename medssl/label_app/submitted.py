@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from medssl.data.geometry import Header, Volume, grid_mismatches
+from medssl.core.errors import DataError
 from medssl.data.volumes import read_volume
-from medssl.errors import DataError
+from medssl.data.voxel_grid import Header, Volume, grid_mismatches
 
 _VOXEL_TOLERANCE = 0.05
 

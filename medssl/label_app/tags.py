@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.label_app.names import checked_name
 
 FINAL = "final"  # what a person submits: a review

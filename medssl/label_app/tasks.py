@@ -14,9 +14,9 @@ from monailabel.interfaces.tasks.infer_v2 import InferTask, InferType
 from monailabel.interfaces.tasks.scoring import ScoringMethod
 from monailabel.interfaces.tasks.strategy import Strategy
 
-from medssl.data.geometry import Volume, spacing_of
+from medssl.core.errors import DataError, MedsslError
 from medssl.data.volumes import read_volume
-from medssl.errors import DataError, MedsslError
+from medssl.data.voxel_grid import Volume, spacing_of
 from medssl.label_app.names import is_inside, is_name
 from medssl.label_app.queue import WaitingViewers, is_scored_now, next_study, next_unscored
 from medssl.label_app.result_files import label_file

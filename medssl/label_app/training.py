@@ -20,9 +20,9 @@ import numpy as np
 from monailabel.interfaces.datastore import Datastore
 from monailabel.interfaces.tasks.train import TrainTask
 
+from medssl.core.errors import DataError, MedsslError
+from medssl.core.files import FolderLock, write_text_atomically
 from medssl.data.layouts import find_folder
-from medssl.errors import DataError, MedsslError
-from medssl.files import FolderLock, write_text_atomically
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import load_predictor
 from medssl.label_app.datastore import StudyDatastore

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from medssl.data.cases import read_split
+from medssl.core.errors import DataError, MedsslError
+from medssl.core.files import write_text_atomically
 from medssl.data.dicom import patient_key
 from medssl.data.layouts import find_folder
 from medssl.data.pipeline import LabelMap
+from medssl.data.split import read_split
 from medssl.data.validate import check_case
 from medssl.data.volumes import content_digest, read_volume, split_address, write_nifti
-from medssl.errors import DataError, MedsslError
-from medssl.files import write_text_atomically
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.series import SeriesDatastore
 

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from medssl.files import write_text_atomically
+from medssl.core.files import write_text_atomically
 
 EXTENSIONS = ("*.nii.gz", "*.nii", "*.nrrd", "*.mha")
 _MAIN = "from medssl.label_app.app import ReviewApp\n\n__all__ = ['ReviewApp']\n"

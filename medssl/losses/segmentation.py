@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.precision import at_least_float32
+from medssl.core.precision import at_least_float32
 
 
 def soft_dice_loss(probs: Tensor, target: Tensor, weight: Tensor | None = None, smooth: float = 1e-5) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.losses.gaussian import IndependentGaussians, RankOneGaussians
+from medssl.distributions.gaussian import IndependentGaussians, RankOneGaussians
 from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.networks.lrl import LRL, reconstruction_target
 from medssl.networks.weights import weights_digest

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.methods.gbdl import LatentLearning, PosteriorLearning
 from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.methods.self_training import TeacherLearning, UNetTeacher

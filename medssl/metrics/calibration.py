@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from monai.metrics import calibration_binning
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.metrics.inputs import Array, Values, as_array, boolean_mask
 from medssl.uncertainty.maps import entropy_of
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 
 Values: TypeAlias = np.ndarray | Tensor
 Array: TypeAlias = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.metrics.inputs import Array, Values, as_array, boolean_mask, check_same_shape
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.losses.gaussian import CovarianceForm, IndependentGaussians, RankOneGaussians
+from medssl.core.precision import at_least_float32
+from medssl.distributions.gaussian import CovarianceForm, IndependentGaussians, RankOneGaussians
 from medssl.networks.blocks import Decoder, Encoder, at_least_two, initialise
 from medssl.networks.latent import SliceToVector, VectorToSlice, bounded
-from medssl.precision import at_least_float32
 
 LatentKind = Literal["slices", "volume", "independent"]
 LRL_WIDTHS = (64, 128, 256, 512, 512)

@@ -1,7 +1,7 @@
 """The last step of a training: its numbers and figures go to MLflow, the run is marked as finished."""
 
-from medssl.engine.checkpoint import CheckpointStore
-from medssl.engine.run_folder import RunFolder
+from medssl.core.checkpoint import CheckpointStore
+from medssl.core.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker
 from medssl.report.figures.files import write_figures
 from medssl.report.runs import Run, load_run

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from medssl.errors import MedsslError
-from medssl.files import write_text_atomically
+from medssl.core.errors import MedsslError
+from medssl.core.files import write_text_atomically
 from medssl.report.comparison.compare import PAPER_CROP_NOTICE
 from medssl.report.figures.cases import calibration_strip, dice_strip, entropy_against_dice
 from medssl.report.figures.panels import case_panel

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 
 NEEDED_FACTS = ("name", "method", "dataset", "labelled", "seed", "status")
 TEXT_COLUMNS = ("case", "structure", "empty", "label", "predicted")

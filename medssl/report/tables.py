@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from rich.table import Table
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report.comparison.method_order import method_rank
 from medssl.report.runs import PerCaseRow, Run
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _BUDGET = re.compile(rf"(?:({_NUMBER})h(?:(\d+)$)?)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from nibabel.orientations import axcodes2ornt, io_orientation, ornt_transform
 
-from medssl.data.geometry import Header, Volume, grid_mismatches
+from medssl.core.errors import DataError
 from medssl.data.volumes import read_header, read_volume
-from medssl.errors import DataError
+from medssl.data.voxel_grid import Header, Volume, grid_mismatches
 from medssl.inference.outputs import UNCERTAIN_SLICES, describe, read_record
 from medssl.inference.predictor import Prediction
 from medssl.report.figures.slices import PLANES, RADIOLOGICAL, View

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medssl.errors import DataError
-from medssl.files import write_text_atomically
+from medssl.core.errors import DataError
+from medssl.core.files import write_text_atomically
 from medssl.report.page import render
 from medssl.report.scrub import without_paths
 from medssl.review.page_template import REVIEW

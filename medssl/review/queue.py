@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report.scrub import without_paths
 from medssl.review.effort import Choice, Effort, choose
 from medssl.review.measuring import Measured, measure

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from medssl.core.distributed import local_device
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.layouts import scans_in
 from medssl.data.volumes import content_digest, split_address
-from medssl.engine.distributed import local_device
-from medssl.errors import ConfigError, DataError
 from medssl.inference.batch import PredictionEngine
 from medssl.inference.outputs import read_record
 from medssl.inference.predictor import load_predictor

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 
 STRATEGIES = {
     "uncertain": "most uncertain first: mean over the structures of the entropy around them",

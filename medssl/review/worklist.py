@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from medssl.inference.evaluation import write_rows
+from medssl.core.csv_files import write_rows
 from medssl.review.queue import Entry, Queue
 
 FIRST = ("rank", "case", "need", "score_bits")

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from medssl.precision import at_least_float32
+from medssl.core.precision import at_least_float32
 
 
 def entropy_nats(probs: Tensor, dim: int = -1) -> Tensor:

@@ -6,7 +6,7 @@ from types import EllipsisType
 import torch
 from torch import Tensor
 
-from medssl.precision import at_least_float32
+from medssl.core.precision import at_least_float32
 from medssl.uncertainty.maps import entropy_of
 
 

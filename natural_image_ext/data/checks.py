@@ -10,10 +10,10 @@ from typing import Any
 
 import ignite.distributed as idist
 
-from medssl.data.cases import ROLES
+from medssl.core.errors import DataError
 from medssl.data.check_cache import load_cache, save_cache
 from medssl.data.findings import Finding, require_valid
-from medssl.errors import DataError
+from medssl.data.split import ROLES
 from natural_image_ext.data.scene_splits import SceneSplit
 from natural_image_ext.data.scenes import read_mask
 from natural_image_ext.data.sources import joined, read_picture

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from medssl.data.cases import ROLES, require_same_split
-from medssl.errors import ConfigError, DataError
-from medssl.files import write_text_atomically
+from medssl.core.errors import ConfigError, DataError
+from medssl.core.files import write_text_atomically
+from medssl.data.split import ROLES, require_same_split
 
 
 class Named(Protocol):

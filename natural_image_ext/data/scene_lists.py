@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from natural_image_ext.data.scenes import Scenes, id_below, mask_at
 
 CITYSCAPES_IMAGE = "_leftImg8bit.png"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medssl.data.cases import ROLES
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
+from medssl.data.split import ROLES
 from natural_image_ext.data.roles import RoleSplit, read_content
 from natural_image_ext.data.scene_lists import list_files, listed_scenes
 from natural_image_ext.data.scenes import Scenes, SceneSource

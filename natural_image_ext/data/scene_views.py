@@ -12,9 +12,9 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
+from medssl.core.errors import ConfigError
 from medssl.data.mixing import UNLABELLED_SEED
 from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
-from medssl.errors import ConfigError
 from natural_image_ext.data.scene_splits import SceneSplit
 from natural_image_ext.data.scenes import VOID, Scenes, read_mask
 from natural_image_ext.data.sources import read_picture

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from natural_image_ext.data.sources import SUFFIXES, UNREADABLE
 
 VOC = (

@@ -7,9 +7,9 @@ from monai.data import Dataset as CachedCases
 from torch import Tensor
 from torchvision import tv_tensors
 
-from medssl.data.cases import Split
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import Draw, cache_cases
+from medssl.data.split import Split
 from natural_image_ext.data.scene_views import SemiSupervisedImages
 from natural_image_ext.data.scenes import VOID
 from natural_image_ext.data.slice_views import SliceViews

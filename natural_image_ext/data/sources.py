@@ -11,8 +11,8 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from medssl.errors import ConfigError, DataError
-from medssl.flags import flag
+from medssl.core.errors import ConfigError, DataError
+from medssl.core.flags import flag
 
 UNREADABLE = (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what PIL raises
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from natural_image_ext.data.roles import RoleSplit, read_content
 from natural_image_ext.data.sources import ImageSource, Pictures, joined, open_images
 

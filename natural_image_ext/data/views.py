@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 from torchvision.transforms import v2
 
+from medssl.core.errors import ConfigError
+from medssl.core.flags import flag
 from medssl.data.mixing import UNLABELLED_SEED, TwoStreams
 from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
-from medssl.errors import ConfigError
-from medssl.flags import flag
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import ImageSplit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures, pictures_in
 from natural_image_ext.inference.folder import FolderPredictions

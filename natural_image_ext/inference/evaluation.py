@@ -10,8 +10,8 @@ import ignite.distributed as idist
 import torch
 from torch import Tensor
 
-from medssl.files import write_text_atomically
-from medssl.inference.evaluation import write_rows
+from medssl.core.csv_files import write_rows
+from medssl.core.files import write_text_atomically
 from medssl.metrics.calibration import uce
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures

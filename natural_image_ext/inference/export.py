@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medssl.engine.run_folder import RunFolder
+from medssl.core.run_folder import RunFolder
 from medssl.inference.export import template_configs, write_bundle
 from natural_image_ext.inference.predictor import PicturePredictor
 from natural_image_ext.inference.scene_predictor import ScenePredictor

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from medssl.errors import MedsslError
-from medssl.files import write_text_atomically
-from medssl.inference.evaluation import write_rows
+from medssl.core.csv_files import write_rows
+from medssl.core.errors import MedsslError
+from medssl.core.files import write_text_atomically
 
 
 @dataclass

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from medssl.engine.seeding import seeded
+from medssl.core.seeding import seeded
 from medssl.inference.predictor import load_weights, parse_bundle
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.views import LabelledPictures, Views

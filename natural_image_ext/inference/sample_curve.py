@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from medssl.engine.distributed import local_device
-from medssl.errors import ConfigError
-from medssl.inference.evaluation import write_rows
+from medssl.core.csv_files import write_rows
+from medssl.core.distributed import local_device
+from medssl.core.errors import ConfigError
+from medssl.core.run_files import SAMPLES
 from medssl.inference.sample_curve import rising_counts
-from medssl.run_files import SAMPLES
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import read_image_split
 from natural_image_ext.inference.evaluation import measure

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from medssl.errors import DataError
-from medssl.files import write_bytes_atomically
+from medssl.core.errors import DataError
+from medssl.core.files import write_bytes_atomically
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.inference.folder import FolderPredictions
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor

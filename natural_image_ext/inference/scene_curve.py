@@ -4,12 +4,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from medssl.engine.distributed import local_device
-from medssl.engine.run_folder import read_facts
-from medssl.errors import ConfigError
-from medssl.inference.evaluation import write_rows
+from medssl.core.csv_files import write_rows
+from medssl.core.distributed import local_device
+from medssl.core.errors import ConfigError
+from medssl.core.run_files import SAMPLES
+from medssl.core.run_folder import read_facts
 from medssl.inference.sample_curve import rising_counts
-from medssl.run_files import SAMPLES
 from natural_image_ext.data.scene_splits import read_scene_split
 from natural_image_ext.inference.scene_evaluation import SceneEvaluation, kept_settings
 from natural_image_ext.inference.scene_predictor import load_scene_predictor

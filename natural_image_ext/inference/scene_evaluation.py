@@ -11,9 +11,9 @@ from typing import Any
 import ignite.distributed as idist
 import numpy as np
 
-from medssl.errors import DataError
-from medssl.files import write_bytes_atomically, write_text_atomically
-from medssl.inference.evaluation import write_rows
+from medssl.core.csv_files import write_rows
+from medssl.core.errors import DataError
+from medssl.core.files import write_bytes_atomically, write_text_atomically
 from medssl.metrics import pavpu
 from natural_image_ext.data.scene_views import centre_of, read_scene
 from natural_image_ext.data.scenes import VOID, Scenes

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medssl.engine.seeding import seeded
+from medssl.core.seeding import seeded
 from medssl.inference.predictor import load_weights, parse_bundle
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.scene_views import SceneViews, normalised

@@ -8,7 +8,7 @@ from monai.inferers import Inferer, SlidingWindowInferer
 from torch import Tensor
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.networks.mc_dropout import has_dropout, mc_dropout
 from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled

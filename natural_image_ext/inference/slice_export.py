@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, cast
 
+from medssl.core.run_folder import RunFolder
 from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
-from medssl.engine.run_folder import RunFolder
 from medssl.inference.export import template_configs, write_bundle
 from medssl.inference.predictor import Predictor
 from natural_image_ext.networks.segmentation import SegmentationNetwork

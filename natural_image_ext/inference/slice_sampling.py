@@ -10,7 +10,7 @@ import torch
 from monai.inferers import Inferer
 from torch import Tensor
 
-from medssl.engine.seeding import seeded
+from medssl.core.seeding import seeded
 from medssl.inference.mc_dropout import MCStatistics, joined
 from medssl.networks.mc_dropout import has_dropout, mc_dropout
 from medssl.uncertainty import StreamingStatistics

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import timm
 from torch import nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.networks.wide_resnet import WideResNet, wrn_10_1, wrn_28_2, wrn_28_8, wrn_37_2
 
 OWN: dict[str, Callable[[float], WideResNet]] = {

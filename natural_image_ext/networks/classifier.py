@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.networks.backbones import build_backbone, width_of
 from natural_image_ext.networks.np_head import NPHead, NPOutput
 

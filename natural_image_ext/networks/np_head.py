@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.networks.memory_bank import MemoryBank
 
 SLOPE = 0.1  # of leaky ReLU

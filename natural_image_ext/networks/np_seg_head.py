@@ -9,7 +9,7 @@ from monai.networks.layers import Conv, Norm
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.networks.class_banks import ClassBanks
 from natural_image_ext.networks.constant_maps import convolve_constant
 

@@ -10,8 +10,8 @@ from segmentation_models_pytorch.encoders import get_encoder
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.engine.checkpoint import load_tensors
-from medssl.errors import CheckpointError, ConfigError
+from medssl.core.checkpoint import load_tensors
+from medssl.core.errors import CheckpointError, ConfigError
 from natural_image_ext.networks.np_seg_head import Aggregator, NPSegHead, NPSegOutput
 
 SegHeadKind = Literal["plain", "dropout", "np"]

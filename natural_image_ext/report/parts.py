@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from matplotlib.figure import Figure
 
-from medssl.errors import MedsslError
+from medssl.core.errors import MedsslError
 from medssl.report.figures.pictures import Picture, picture
 from medssl.report.runs import Run
 from medssl.report.scrub import without_paths

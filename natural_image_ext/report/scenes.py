@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report.figures.pictures import picture
 from medssl.report.figures.sample_curves import MEASURES_OF_SCENES, read_samples, sample_curves
 from medssl.report.figures.style import INK, PAGE_WIDTH_IN, styled

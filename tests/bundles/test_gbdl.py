@@ -7,8 +7,8 @@ import pytest
 import torch
 from monai.bundle import run
 
+from medssl.core.errors import ConfigError, error_behind
 from medssl.engine import load_tensors
-from medssl.errors import ConfigError, error_behind
 
 
 @pytest.fixture(scope="session")

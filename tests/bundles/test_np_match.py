@@ -11,8 +11,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from medssl.cli import app
+from medssl.core.errors import ConfigError, DataError, error_behind
 from medssl.engine import load_tensors
-from medssl.errors import ConfigError, DataError, error_behind
 from medssl.report import compare, write_markdown
 from natural_image_ext.data import read_image_split
 from natural_image_ext.inference import PicturePredictor, load_picture_predictor

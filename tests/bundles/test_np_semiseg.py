@@ -11,8 +11,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from medssl.cli import app
+from medssl.core.errors import MedsslError, error_behind
 from medssl.engine import load_tensors
-from medssl.errors import MedsslError, error_behind
 from medssl.report import compare, write_markdown
 from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes
 from natural_image_ext.methods.segmentation import FRAMEWORKS

@@ -12,9 +12,9 @@ from monai.bundle import ConfigWorkflow, run, verify_net_in_out
 from typer.testing import CliRunner
 
 from medssl.cli import app
-from medssl.data.cases import ROLES
+from medssl.core.errors import ConfigError
+from medssl.data.split import ROLES
 from medssl.engine import load_tensors
-from medssl.errors import ConfigError
 from medssl.inference import Predictor, load_predictor
 from medssl.security import check_bundle
 from natural_image_ext.inference import SliceInferer

@@ -6,8 +6,8 @@ import json
 import pytest
 import torch
 
+from medssl.core.errors import ConfigError, error_behind
 from medssl.engine import load_tensors
-from medssl.errors import ConfigError, error_behind
 
 
 def history(run, kind):

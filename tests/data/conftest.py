@@ -12,8 +12,8 @@ import pytest
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
 
-from medssl.data.geometry import Volume
 from medssl.data.volumes import read_header
+from medssl.data.voxel_grid import Volume
 
 WriteScan = Callable[..., Path]
 ORIENTATIONS = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.datasets import DATASETS, dataset_facts, open_dataset
 from medssl.data.volumes import write_nifti
-from medssl.errors import ConfigError, DataError
 
 SOFT_TISSUE = (-100.0, 250.0)
 

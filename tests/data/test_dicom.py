@@ -6,10 +6,10 @@ import pytest
 import SimpleITK as sitk  # noqa: N813
 from pydicom.uid import HTJ2K, MPEG2MPML, JPEG2000Lossless, JPEGLossless, generate_uid
 
+from medssl.core.errors import DataError
 from medssl.data.dicom import patient_key, read_dicom_series, series_in
 from medssl.data.findings import VolumeError
 from medssl.data.volumes import read_header, read_volume
-from medssl.errors import DataError
 
 
 def move(axis: int, shift_mm):

@@ -9,10 +9,10 @@ import pydicom
 import pytest
 from pydicom.uid import generate_uid
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.dicom_map import Quantity, open_parametric_map, read_parametric_map, write_parametric_map
-from medssl.data.geometry import Volume, reordered
 from medssl.data.volumes import read_header, read_volume
-from medssl.errors import ConfigError, DataError
+from medssl.data.voxel_grid import Volume, reordered
 
 highdicom = pytest.importorskip("highdicom")
 

@@ -8,10 +8,10 @@ import pydicom
 import pytest
 
 from medssl.data.dicom_seg import SegmentStyle, open_segmentation, read_segmentation, reordered, write_segmentation
-from medssl.data.geometry import Volume
 from medssl.data.layouts import find_folder
 from medssl.data.validate import check_cases
 from medssl.data.volumes import read_header, read_volume
+from medssl.data.voxel_grid import Volume
 
 highdicom = pytest.importorskip("highdicom")
 

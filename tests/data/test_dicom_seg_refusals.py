@@ -9,9 +9,9 @@ import pydicom
 import pytest
 from pydicom.uid import generate_uid
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.dicom_seg import read_segmentation, write_segmentation
-from medssl.data.geometry import Volume
-from medssl.errors import ConfigError, DataError
+from medssl.data.voxel_grid import Volume
 
 pytest.importorskip("highdicom")
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from medssl.core.errors import ConfigError
 from medssl.data.datasets import DATASETS, Target
 from medssl.data.facts_json import facts_from_json, facts_to_json
 from medssl.data.pipeline import Pipeline
-from medssl.errors import ConfigError
 
 
 @pytest.mark.parametrize("sizes", [{}, {"slice_size": [96, 96], "region_size": [64, 64], "patch_size": [32, 32, 8]}])

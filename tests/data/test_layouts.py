@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
+from medssl.core.errors import DataError
 from medssl.data.layouts import (
     find_decathlon,
     find_folder,
@@ -17,7 +18,6 @@ from medssl.data.layouts import (
     structure_names,
 )
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.errors import DataError
 
 SLICES_FIRST = np.array([[0.0, 0, -0.8, 0], [0, -0.8, 0, 0], [-3.0, 0, 0, 0], [0, 0, 0, 1]])  # as KiTS19 is stored
 

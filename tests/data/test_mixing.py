@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from medssl.data.cases import Split
+from medssl.core.errors import ConfigError
 from medssl.data.datasets import DATASETS, Geometry, Target
 from medssl.data.mixing import MixedDataset, TwoStreamSampler, make_mixed_loader, training_dataset
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import EpochSampler
+from medssl.data.split import Split
 from medssl.data.volumes import LoadVolumed, write_nifti
-from medssl.errors import ConfigError
 
 FACTS = replace(
     DATASETS["kits19"],

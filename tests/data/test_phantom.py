@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.phantom import draw_phantom, write_phantoms
 from medssl.data.phantom.appearance import bias_field
-from medssl.errors import ConfigError, DataError
 
 SMALL = (32, 32, 12)
 

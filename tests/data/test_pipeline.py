@@ -11,10 +11,10 @@ import torch
 from monai.data import MetaTensor
 from monai.transforms import Invertd
 
+from medssl.core.errors import DataError, error_behind
 from medssl.data.datasets import DATASETS, Geometry, Target
 from medssl.data.pipeline import LabelMap, Pipeline
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.errors import DataError, error_behind
 
 KITS19_CODES = "IPL"  # slices first, from the head downwards
 CT = replace(DATASETS["kits19"], target=Target({1: 1, 2: 1}, {1: "kidney"}))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from medssl.core.errors import ConfigError
 from medssl.data.datasets import DATASETS, Geometry, Target
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import (
@@ -23,7 +24,6 @@ from medssl.data.sampling import (
     thesis_steps_per_epoch,
 )
 from medssl.data.volumes import write_nifti
-from medssl.errors import ConfigError
 
 FACTS = replace(
     DATASETS["kits19"],

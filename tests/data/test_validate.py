@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from medssl.core.errors import DataError
 from medssl.data import validate
 from medssl.data.validate import Finding, check_case, check_cases, findings_table, require_valid
-from medssl.errors import DataError
 
 LABEL = np.zeros((6, 5, 4), np.uint8)
 LABEL[1:3, 1:3, 1:3] = 1

@@ -12,10 +12,10 @@ import SimpleITK as sitk  # noqa: N813
 import torch
 from monai.transforms import Compose, EnsureChannelFirst, LoadImaged
 
+from medssl.core.errors import DataError, error_behind
 from medssl.data import volumes
 from medssl.data.findings import VolumeError
 from medssl.data.volumes import LoadVolumed, VolumeReader, read_header, read_volume, write_nifti
-from medssl.errors import DataError, error_behind
 
 TURNED = np.array([[0.0, -2.0, 0.0, 5.0], [1.5, 0.0, 0.0, -7.0], [0.0, 0.0, 3.0, 11.0], [0.0, 0.0, 0.0, 1.0]])
 

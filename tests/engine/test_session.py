@@ -8,10 +8,10 @@ import pytest
 from monai.bundle import ConfigParser
 from torch import nn
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.data import Pipeline, Split, dataset_facts
 from medssl.engine import RunFolder, default_output_dir, explain_errors, open_run
 from medssl.engine.tracking import NoTracker
-from medssl.errors import ConfigError, DataError
 from medssl.report.finish import finish_run
 
 CASES = [{"id": "a", "patient": "a", "role": "labelled"}, {"id": "b", "patient": "b", "role": "test"}]

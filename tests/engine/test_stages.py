@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from medssl.core.errors import CheckpointError, ConfigError
 from medssl.engine import KeepCheckpoints, RecordProgress, RunFolder
 from medssl.engine.tracking import NoTracker
-from medssl.errors import CheckpointError, ConfigError
 
 
 def stages(path, line_trainer, make_line, resume=False, lengths=(2, 5)):

@@ -11,8 +11,8 @@ import torch
 from ignite.engine import Events
 from torch import nn
 
+from medssl.core.errors import CheckpointError, ConfigError
 from medssl.engine import CheckpointStore, MethodTrainer, RunFolder, TrainingDiverged, load_tensors, place
-from medssl.errors import CheckpointError, ConfigError
 
 
 def flat(state, prefix="") -> dict:

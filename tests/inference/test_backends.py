@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.inference import MCDropoutInferer
 from medssl.inference.backends import openvino
 from medssl.inference.backends.eager import EagerBackend

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from medssl.cli import app
+from medssl.core.errors import ConfigError, MedsslError
+from medssl.core.files import FolderLock
 from medssl.data.layouts import scans_in
-from medssl.errors import ConfigError, MedsslError
-from medssl.files import FolderLock
 from medssl.inference import PredictionEngine, load_predictor
 from medssl.inference.batch import parse_shard
 

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.inference.compare_modes import AGAIN, KIND, Side, write_mode_comparison
 from medssl.inference.comparison import correlation, mean_scores, summary_table
 

@@ -14,11 +14,11 @@ from torch import nn
 from typer.testing import CliRunner
 
 from medssl.cli import app
+from medssl.core.errors import ConfigError, DataError
 from medssl.data import Pipeline, facts_from_json, scans_in
 from medssl.data.dicom_map import read_parametric_map
 from medssl.data.dicom_seg import open_segmentation, read_segmentation
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.errors import ConfigError, DataError
 from medssl.inference import MCDropoutInferer, PredictionEngine, Predictor, write_dicom
 from medssl.uncertainty.ranking import BANDS, uncertainty_bands
 

@@ -7,7 +7,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from medssl.errors import MedsslError
+from medssl.core.errors import MedsslError
 from medssl.inference.evaluation import require_consistent_overlaps
 from medssl.metrics import evaluate_masks
 

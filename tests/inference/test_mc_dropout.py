@@ -8,8 +8,8 @@ import torch
 from monai.inferers import sliding_window_inference
 from torch import nn
 
-from medssl.engine.seeding import derive_seed
-from medssl.errors import MedsslError
+from medssl.core.errors import MedsslError
+from medssl.core.seeding import derive_seed
 from medssl.inference import MCDropoutInferer
 from medssl.networks import MCDropoutUNet3D, mc_dropout
 from medssl.networks.mc_dropout import seeded_dropout

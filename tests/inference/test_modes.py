@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.inference import MCDropoutInferer
 from medssl.inference.mc_dropout import MODES
 from medssl.networks import MCDropoutUNet3D

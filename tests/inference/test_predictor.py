@@ -9,10 +9,10 @@ import torch
 from nibabel.orientations import axcodes2ornt, io_orientation, ornt_transform
 from torch import nn
 
+from medssl.core.errors import CheckpointError, ConfigError
 from medssl.data import Pipeline, facts_from_json
 from medssl.data.volumes import write_nifti
 from medssl.engine import save_tensors
-from medssl.errors import CheckpointError, ConfigError
 from medssl.inference import MCDropoutInferer, Predictor, load_predictor
 from medssl.networks import MCDropoutUNet3D
 

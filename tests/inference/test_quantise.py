@@ -11,12 +11,12 @@ import textwrap
 import pytest
 import torch
 
+from medssl.core.errors import ConfigError, error_behind
 from medssl.data import volumes
-from medssl.data.cases import Split, read_split
-from medssl.errors import ConfigError, error_behind
+from medssl.data.split import Split, read_split
 from medssl.inference import MCDropoutInferer, load_predictor, quantise, require_bundle
 from medssl.inference.backends import int8, open_backend
-from medssl.inference.calibration import calibration_windows, import_nncf
+from medssl.inference.int8_calibration import calibration_windows, import_nncf
 from medssl.inference.predictor import bundle_root
 from medssl.networks import MCDropoutUNet3D
 from medssl.networks.weights import weights_digest
@@ -31,7 +31,7 @@ NEAR_FLOAT32 = """
     import sys, torch
     from medssl.inference.backends.int8 import read_models, write_models
     from medssl.inference.backends.openvino import OpenVINOBackend
-    from medssl.inference.calibration import quantised_models
+    from medssl.inference.int8_calibration import quantised_models
     from medssl.inference import MCDropoutInferer
     from medssl.networks import MCDropoutUNet3D
     from pathlib import Path
@@ -201,7 +201,7 @@ def test_training_with_int8_is_refused_before_it_starts(bundle_dir):
 
 
 def test_missing_nncf_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("medssl.inference.calibration.import_openvino", lambda: None)
+    monkeypatch.setattr("medssl.inference.int8_calibration.import_openvino", lambda: None)
     monkeypatch.setitem(sys.modules, "nncf", None)
     with pytest.raises(ConfigError, match=r"medssl\[int8\]"):
         import_nncf()

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from medssl.core.errors import DataError
 from medssl.data.volumes import write_nifti
-from medssl.errors import DataError
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import Prediction
 from medssl.inference.workers import in_processes, paying_workers

@@ -8,8 +8,8 @@ import numpy as np
 from label_app.dicom_studies import Study
 from label_app.orthanc import Orthanc
 
-from medssl.data.geometry import Volume
 from medssl.data.volumes import read_volume
+from medssl.data.voxel_grid import Volume
 
 # enough to find kidneys on phantoms, most of them at least
 TRAINING = {"network_def#widths": [4, 8, 16], "learning_rate": 0.02, "batch_size": 1, "labelled": 6, "validation": 1}

@@ -7,8 +7,8 @@ import numpy as np
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
 
-from medssl.data.geometry import LPS_TO_RAS, Volume
 from medssl.data.phantom import draw_phantom
+from medssl.data.voxel_grid import LPS_TO_RAS, Volume
 
 PATIENT = {"PatientName": "Secret^Name", "PatientID": "SECRET-ID", "PatientBirthDate": "19010203"}
 

@@ -11,7 +11,7 @@ pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 import medssl.label_app.shim.sitecustomize  # noqa: F401, I001
 from monailabel.utils.async_tasks import utils
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.label_app.app import ReviewApp
 from medssl.label_app.queue import WaitingViewers
 

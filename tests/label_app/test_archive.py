@@ -11,10 +11,10 @@ from label_app.dicom_studies import PATIENT, write_study
 from label_app.memory_archive import Archive, put_segmentation, submitted
 from pydicom.errors import InvalidDicomError
 
+from medssl.core.errors import DataError
 from medssl.data.dicom_seg import read_segmentation, write_segmentation
-from medssl.data.geometry import Volume, reordered
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.errors import DataError
+from medssl.data.voxel_grid import Volume, reordered
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 from monailabel.interfaces.exception import ImageNotFoundException

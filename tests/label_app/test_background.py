@@ -16,7 +16,7 @@ from monailabel.utils.async_tasks import task as async_task
 from monailabel.utils.async_tasks import utils as async_utils
 from monailabel.utils.sessions import Sessions
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.label_app import background
 from medssl.label_app.background import guard_tasks, task_request
 from medssl.label_app.edge import EXPLAINED, check_request, explain

@@ -12,8 +12,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from medssl.core.errors import DataError
 from medssl.data.volumes import write_nifti
-from medssl.errors import DataError
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 from monailabel.interfaces.exception import ImageNotFoundException, LabelNotFoundException

@@ -12,8 +12,8 @@ from label_app.dicom_studies import write_study
 from typer.testing import CliRunner
 
 from medssl.cli import app
+from medssl.core.errors import CheckpointError, ConfigError, DataError
 from medssl.data.layouts import scans_in
-from medssl.errors import CheckpointError, ConfigError, DataError
 from medssl.label_app.launch import LabelServer, newest_run
 from medssl.label_app.workspace import Workspace, default_workspace
 

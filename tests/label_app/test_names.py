@@ -2,7 +2,7 @@
 
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.label_app.names import checked_name, is_inside, is_name, is_plain_path
 
 

@@ -11,8 +11,8 @@ from label_app.browser import headless_chromium, require_chromium
 from pydicom import dcmread
 
 from medssl.data.dicom_seg import read_segmentation
-from medssl.data.geometry import reordered
 from medssl.data.volumes import read_volume
+from medssl.data.voxel_grid import reordered
 from medssl.label_app.submitted import placed
 from medssl.uncertainty.ranking import BANDS
 

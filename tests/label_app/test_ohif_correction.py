@@ -13,8 +13,8 @@ from label_app.browser import headless_chromium, require_chromium
 from pydicom import dcmread
 
 from medssl.data.dicom_seg import open_segmentation, read_segmentation
-from medssl.data.geometry import reordered
 from medssl.data.volumes import read_volume
+from medssl.data.voxel_grid import reordered
 
 pytestmark = pytest.mark.slow
 ARTEFACTS = Path(__file__).parents[1] / "artefacts"

@@ -9,8 +9,8 @@ from label_app.archive_server import same_grid
 from label_app.dicom_studies import PATIENT
 
 from medssl.data.dicom_seg import open_segmentation, read_segmentation
-from medssl.data.geometry import Volume
 from medssl.data.volumes import read_volume, write_nifti
+from medssl.data.voxel_grid import Volume
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from medssl.errors import CheckpointError, ConfigError, DataError
+from medssl.core.errors import CheckpointError, ConfigError, DataError
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 from monailabel.interfaces.exception import ImageNotFoundException

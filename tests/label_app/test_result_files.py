@@ -6,8 +6,8 @@ import pytest
 from label_app.dicom_studies import write_study
 
 from medssl.data.dicom_seg import read_segmentation
-from medssl.data.geometry import reordered
 from medssl.data.volumes import write_nifti
+from medssl.data.voxel_grid import reordered
 from medssl.uncertainty.ranking import BANDS
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
@@ -16,7 +16,7 @@ from fastapi import BackgroundTasks, FastAPI
 from fastapi.testclient import TestClient
 from monailabel.endpoints import infer
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.label_app.result_files import removing_segmentations, segmentation_file
 
 

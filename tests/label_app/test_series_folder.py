@@ -9,10 +9,10 @@ import pytest
 from label_app.dicom_studies import PATIENT, write_study
 from pydicom.uid import generate_uid
 
+from medssl.core.errors import DataError
 from medssl.data.dicom_seg import open_segmentation
-from medssl.data.geometry import reordered
 from medssl.data.volumes import content_digest, read_volume, write_nifti
-from medssl.errors import DataError
+from medssl.data.voxel_grid import reordered
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 from monailabel.interfaces.exception import ImageNotFoundException

@@ -17,9 +17,9 @@ import requests
 import SimpleITK
 from filelock import FileLock
 
-from medssl.data.geometry import LPS_TO_RAS
-from medssl.errors import ConfigError
-from medssl.files import FolderLock
+from medssl.core.errors import ConfigError
+from medssl.core.files import FolderLock
+from medssl.data.voxel_grid import LPS_TO_RAS
 from medssl.inference import load_predictor
 
 MODEL = "mcdropout_unet3d"

@@ -11,8 +11,8 @@ from label_app.conftest import running_server
 from label_app.dicom_studies import PATIENT, write_study
 
 from medssl.data.dicom_seg import read_segmentation
-from medssl.data.geometry import Volume, reordered
 from medssl.data.volumes import read_volume, write_nifti
+from medssl.data.voxel_grid import Volume, reordered
 
 MODEL = "mcdropout_unet3d"
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from medssl.data.geometry import Header, Volume
+from medssl.core.errors import DataError
 from medssl.data.volumes import write_nifti
-from medssl.errors import DataError
+from medssl.data.voxel_grid import Header, Volume
 from medssl.label_app.submitted import placed, read_submitted, segment_names, submitted_label
 
 STRUCTURES = {1: "kidney", 2: "lesion"}

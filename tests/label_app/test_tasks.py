@@ -2,7 +2,7 @@
 
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 import medssl.label_app.shim.sitecustomize  # noqa: F401

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from medssl.core.checkpoint import load_tensors, save_tensors
+from medssl.core.errors import ConfigError, DataError, MedsslError
 from medssl.data.layouts import find_folder
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.engine.checkpoint import load_tensors, save_tensors
-from medssl.errors import ConfigError, DataError, MedsslError
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 import medssl.label_app.shim.sitecustomize  # noqa: F401

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
+from medssl.distributions.gaussian import IndependentGaussians
 from medssl.losses import DiceCE
-from medssl.losses.gaussian import IndependentGaussians
 from medssl.methods import (
     VARIANTS,
     LatentLearning,

@@ -7,7 +7,7 @@ import pytest
 import torch
 from monai.metrics import CalibrationErrorMetric
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.metrics import calibration, ece, uce
 
 CLOSE = 1e-7  # MONAI's means are float32

@@ -5,7 +5,7 @@ import pytest
 import torch
 from monai.data import MetaTensor
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.metrics import evaluate_masks
 
 SPACING_MM = (1.0, 1.0, 2.0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.metrics import dice, jaccard
 
 MASK_PAIRS = array_shapes(min_dims=1, max_dims=4, max_side=4).flatmap(

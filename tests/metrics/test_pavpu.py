@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.metrics import pavpu
 from medssl.metrics.pavpu import PatchCounts, patch_counts
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from medssl.losses import IndependentGaussians, RankOneGaussians
+from medssl.distributions import IndependentGaussians, RankOneGaussians
 from medssl.networks import LRL
 from medssl.networks.latent import FlattenSlices, VectorToSlice, bounded
 

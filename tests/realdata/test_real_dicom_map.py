@@ -9,8 +9,8 @@ from medssl.data import Pipeline, facts_from_json, scans_in
 from medssl.data.dicom import read_dicom_stack
 from medssl.data.dicom_map import read_parametric_map, write_parametric_map
 from medssl.data.dicom_seg import read_segmentation
-from medssl.data.geometry import Volume, reordered
 from medssl.data.volumes import read_header, read_volume
+from medssl.data.voxel_grid import Volume, reordered
 from medssl.inference import MCDropoutInferer, PredictionEngine, Predictor
 from medssl.networks import MCDropoutUNet3D
 from medssl.uncertainty.ranking import uncertainty_bands

@@ -9,8 +9,8 @@ import pytest
 
 from medssl.data.dicom import read_dicom_stack
 from medssl.data.dicom_seg import read_segmentation, write_segmentation
-from medssl.data.geometry import Header, Volume
 from medssl.data.volumes import read_header
+from medssl.data.voxel_grid import Header, Volume
 
 pytestmark = pytest.mark.realdata
 

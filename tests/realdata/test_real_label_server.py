@@ -7,8 +7,8 @@ from label_app.conftest import require_monailabel, running_server
 from monai.bundle import run
 
 from medssl.data.dicom_seg import open_segmentation, read_segmentation
-from medssl.data.geometry import reordered
 from medssl.data.volumes import read_volume, write_nifti
+from medssl.data.voxel_grid import reordered
 
 pytestmark = [pytest.mark.realdata, pytest.mark.slow, pytest.mark.timeout(3000)]
 

@@ -8,10 +8,10 @@ import torch
 from monai.data import MetaTensor
 from monai.transforms import Invertd
 
+from medssl.core.errors import DataError
 from medssl.data import Pipeline, dataset_facts, open_dataset, scans_in, split_cases
 from medssl.data.layouts import find_folder
 from medssl.data.volumes import read_volume
-from medssl.errors import DataError
 
 pytestmark = pytest.mark.realdata
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report import write_report
 from medssl.report.figures.pictures import Picture
 from medssl.report.html import PAPER_CROP_NOTICE

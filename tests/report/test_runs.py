@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report import load_run
 
 

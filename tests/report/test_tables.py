@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report import compare_runs, load_run, summarise, summary_table
 from medssl.report.tables import Stat, worst_first
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.review.effort import Effort, Work, choose, parse_budget
 from medssl.uncertainty import surroundings
 

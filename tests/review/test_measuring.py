@@ -4,8 +4,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from medssl.core.errors import DataError
 from medssl.data.volumes import write_nifti
-from medssl.errors import DataError
 from medssl.report.figures.slices import to_radiological
 from medssl.review.effort import Effort
 from medssl.review.measuring import measure, read_maps, recorded_names, spread_out, view_of

@@ -2,8 +2,8 @@ import csv
 
 import pytest
 
+from medssl.core.errors import ConfigError
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.errors import ConfigError
 from medssl.review.effort import Effort
 from medssl.review.queue import build_queue, time_text
 from medssl.review.sources import source_of_predictions, source_of_run

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from medssl.core.errors import DataError
 from medssl.data.volumes import write_nifti
-from medssl.errors import DataError
 from medssl.review.simulation import case_curves, discovery_curve, inspect_runs
 from medssl.review.simulation.discovery import ORDERS, UNITS, contour
 from medssl.review.simulation.inspection import write_inspections

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medssl.data.cases import Split
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
+from medssl.data.split import Split
 from medssl.review.simulation import Rounds
 from medssl.review.simulation import rounds as module
 from medssl.review.simulation.pool import offered
 from medssl.review.simulation.rounds import reviewed, rounds_grid, write_rounds
-from medssl.sweep import Row
+from medssl.sweep import SweepRow
 
 RECORDS = [
     {"id": "a", "score": 0.1, "dice": 0.9, "structures": {}},
@@ -42,7 +42,7 @@ def plan(phantom_dir, bundle_dir, tmp_path):
         keys = {"dataset_name": "phantom", "dataset_dir": str(phantom_dir), "validation": "1", "test": "2"}
         keys = changes.pop("keys", keys)
         settings = {"start": 1, "per_round": 1, "rounds": 2, "seeds": (0, 1), **changes}
-        return Rounds(Row("review", bundle_dir, ("smoke",)), keys, tmp_path / "out", **settings)
+        return Rounds(SweepRow("review", bundle_dir, ("smoke",)), keys, tmp_path / "out", **settings)
 
     return make
 

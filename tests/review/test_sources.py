@@ -3,8 +3,8 @@ import shutil
 
 import pytest
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.volumes import read_volume, write_nifti
-from medssl.errors import ConfigError, DataError
 from medssl.review.sources import open_source, source_of_predictions, source_of_run
 
 NEEDS = {"a": 0.1, "b": 0.9}

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.review.strategies import STRATEGIES, need_of, order
 
 

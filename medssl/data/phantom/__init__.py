@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from medssl.core.errors import ConfigError, DataError
+from medssl.core.files import write_text_atomically
 from medssl.data.phantom.anatomy import draw_abdomen
 from medssl.data.phantom.appearance import ct_scan, mr_scan
 from medssl.data.phantom.kidneys import kidney_label
 from medssl.data.volumes import write_nifti
-from medssl.errors import ConfigError, DataError
-from medssl.files import write_text_atomically
 
 # Raised whenever the same seed gives other scans, so that an older set is not taken for a present one.
 GENERATOR_VERSION = 1

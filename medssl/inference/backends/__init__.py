@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.inference.backends.compiled import CompiledBackend
 from medssl.inference.backends.eager import EagerBackend
 from medssl.inference.backends.int8 import Int8Backend

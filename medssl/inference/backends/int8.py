@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import nn
 
+from medssl.core.errors import ConfigError
+from medssl.core.files import write_text_atomically
 from medssl.data.volumes import content_digest
-from medssl.errors import ConfigError
-from medssl.files import write_text_atomically
 from medssl.inference.backends.openvino import OpenVINOBackend, import_openvino
 from medssl.networks.weights import weights_digest
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.networks.mc_dropout import generator_of
 
 PARTS = ("encode", "decode", "draw_masks")

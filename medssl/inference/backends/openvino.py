@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.inference.backends.one_window import OneWindowBackend, require_parts
 from medssl.networks.mc_dropout import generator_of
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.report.comparison.coefficients import Curve, coefficient_curves, named_by_coefficients
 from medssl.report.comparison.differences import Difference, differences, metric_named
 from medssl.report.runs import load_run

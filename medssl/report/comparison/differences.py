@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from medssl.errors import ConfigError
-from medssl.files import write_text_atomically
+from medssl.core.errors import ConfigError
+from medssl.core.files import write_text_atomically
 from medssl.report.comparison.bootstrap import UNKNOWN, Interval, case_interval, crossed_interval
 from medssl.report.comparison.method_order import method_rank
 from medssl.report.comparison.pairing import pair_runs

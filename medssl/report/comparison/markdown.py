@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from medssl.files import write_text_atomically
+from medssl.core.files import write_text_atomically
 from medssl.report.comparison.compare import Comparison
 from medssl.report.comparison.difference_tables import DifferenceTable, difference_tables, reading_help
 from medssl.report.comparison.thesis_tables import by_dataset, results_grid, results_lead

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from medssl.files import write_text_atomically
+from medssl.core.files import write_text_atomically
 from medssl.report.comparison.compare import Comparison
 from medssl.report.comparison.difference_tables import difference_tables, reading_help
 from medssl.report.comparison.thesis_tables import by_dataset, results_grid, results_lead

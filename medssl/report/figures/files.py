@@ -5,8 +5,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from medssl.errors import MedsslError
-from medssl.files import write_bytes_atomically
+from medssl.core.errors import MedsslError
+from medssl.core.files import write_bytes_atomically
 from medssl.report.figures.cases import dice_strip, entropy_against_dice
 from medssl.report.figures.panels import case_panel
 from medssl.report.figures.slices import load_case

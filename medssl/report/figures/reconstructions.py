@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
+from medssl.core.run_files import RECONSTRUCTIONS
 from medssl.report.figures.slices import Array
 from medssl.report.figures.style import MUTED, PAGE_WIDTH_IN, styled
-from medssl.run_files import RECONSTRUCTIONS
 
 ROWS = ("input", "reconstruction")
 MOST, LONGEST_ID = 8, 17

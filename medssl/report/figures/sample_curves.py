@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
+from medssl.core.run_files import SAMPLES
 from medssl.report.figures.style import PAGE_WIDTH_IN, TEAL, make_log, share_limits, styled
-from medssl.run_files import SAMPLES
 
 MEASURES = {"seconds": "time per scan (s)", "dice": "Dice", "pavpu": "PAvPU"}
 MEASURES_OF_SCENES = {"seconds": "time per image (s)", "miou": "mIoU", "pavpu": "PAvPU"}

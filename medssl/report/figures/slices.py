@@ -10,7 +10,7 @@ from nibabel.affines import voxel_sizes
 from nibabel.orientations import apply_orientation, axcodes2ornt, inv_ornt_aff, io_orientation, ornt_transform
 from numpy.typing import NDArray
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report.runs import Run
 
 # First axis towards the patient's left, so that np.rot90 of a slice has the patient's right on the viewer's left.

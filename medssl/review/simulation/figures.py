@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from medssl.files import write_bytes_atomically
+from medssl.core.files import write_bytes_atomically
 from medssl.report.figures.style import PAGE_WIDTH_IN, SLATE, TEAL, figure_png, share_limits, styled
 from medssl.review.simulation.discovery import ORDERS, UNITS
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from medssl.errors import DataError
-from medssl.files import write_text_atomically
-from medssl.inference.evaluation import write_rows
+from medssl.core.csv_files import write_rows
+from medssl.core.errors import DataError
+from medssl.core.files import write_text_atomically
 from medssl.report.comparison.bootstrap import UNKNOWN, Interval
 from medssl.report.comparison.markdown import grid_markdown
 from medssl.report.figures.slices import load_case

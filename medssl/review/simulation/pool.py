@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from medssl.data.cases import read_split
-from medssl.files import write_text_atomically
+from medssl.core.files import write_text_atomically
+from medssl.data.split import read_split
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.outputs import describe
 from medssl.inference.predictor import load_predictor

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from scipy.integrate import trapezoid
 
-from medssl.data.cases import Split, read_split, require_same_split, split_cases
+from medssl.core.csv_files import write_rows
+from medssl.core.errors import ConfigError
+from medssl.core.files import write_text_atomically
 from medssl.data.datasets import open_dataset
-from medssl.errors import ConfigError
-from medssl.files import write_text_atomically
-from medssl.inference.evaluation import write_rows
+from medssl.data.split import Split, read_split, require_same_split, split_cases
 from medssl.report.comparison.bootstrap import Interval
 from medssl.report.comparison.markdown import grid_markdown
 from medssl.report.grids import Cell, Column, Grid, Row
@@ -26,8 +26,7 @@ from medssl.report.tables import by_case, case_mean
 from medssl.review.simulation.gains import area_cell, gain_cell, mean_of
 from medssl.review.simulation.pool import ORACLE, offered, score_pool
 from medssl.review.strategies import STRATEGIES
-from medssl.sweep import Row as SweepRow
-from medssl.sweep import Training, train_all
+from medssl.sweep import SweepRow, Training, train_all
 
 START = "start"
 NUMBERS = ("unlabelled", "validation", "test", "split_seed")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.losses.divergences import gaussian_kl, skew_geometric_js, uncertainty_alpha
 from natural_image_ext.methods.classification.selection import Selected

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medssl.errors import ConfigError
-from medssl.flags import flag
+from medssl.core.errors import ConfigError
+from medssl.core.flags import flag
 from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.classification.fixmatch import FixMatch
 from natural_image_ext.methods.classification.mixmatch import MixMatch

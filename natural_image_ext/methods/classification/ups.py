@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.methods.classification.selection import Selected
 from natural_image_ext.methods.classification.step import Opinion, SemiSupervisedStep, ViewFeatures

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.segmentation.augseg import AugSeg
 from natural_image_ext.methods.segmentation.cps import CPS

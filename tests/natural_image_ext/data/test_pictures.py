@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from medssl.errors import ConfigError, DataError
+from medssl.core.errors import ConfigError, DataError
 from natural_image_ext.data import (
     LabelledPictures,
     SemiSupervisedPictures,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from natural_image_ext.data import open_scenes, split_scenes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from torchvision import datasets
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from natural_image_ext.data import open_images, read_image_split, read_picture, split_images
 
 STL_CLASSES = ["airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"]

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.data import open_scenes, read_mask, read_picture
 from natural_image_ext.inference import SampledSceneInferer, SceneEvaluation, ScenePredictor, scene_inferer
 from natural_image_ext.inference.scene_evaluation import confusion_matrix, iou_of_classes

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.networks import MemoryBank, NPHead
 
 

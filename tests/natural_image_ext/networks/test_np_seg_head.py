@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
 from natural_image_ext.networks import NPSegHead, np_seg_head
 from natural_image_ext.networks.constant_maps import convolve_constant

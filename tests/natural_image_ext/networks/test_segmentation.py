@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torchvision.models import resnet18
 
+from medssl.core.errors import CheckpointError, ConfigError
 from medssl.engine import save_tensors
-from medssl.errors import CheckpointError, ConfigError
 from natural_image_ext.networks import NPSegHead, build_segmentation
 from natural_image_ext.networks.segmentation import load_encoder
 

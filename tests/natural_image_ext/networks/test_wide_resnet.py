@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.networks import WideResNet, build_backbone, wrn_28_2, wrn_28_8, wrn_37_2
 from natural_image_ext.networks.backbones import width_of
 

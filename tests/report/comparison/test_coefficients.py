@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report import compare, load_run, write_comparison
 from medssl.report.comparison.coefficients import coefficient_curves, named_by_coefficients
 from medssl.report.figures.coefficients import coefficient_panels

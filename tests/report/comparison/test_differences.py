@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.report import write_differences_csv
 from medssl.report.comparison.difference_tables import difference_tables, reading_help, signed
 from medssl.report.comparison.differences import differences, metric_named

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from medssl import cli
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from medssl.report import PAPER_CROP_NOTICE, compare, write_comparison
 
 CASES = {"a": 0.51, "b": 0.62, "c": 0.43}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report import write_report
 from medssl.report.figures.files import write_figures
 from medssl.report.figures.reconstructions import Reconstructions, load_reconstructions, reconstruction_rows

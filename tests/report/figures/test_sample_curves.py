@@ -2,7 +2,7 @@
 
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report import write_report
 from medssl.report.figures.files import write_figures
 from medssl.report.figures.sample_curves import read_samples, sample_curves

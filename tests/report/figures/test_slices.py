@@ -4,7 +4,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from medssl.errors import DataError
+from medssl.core.errors import DataError
 from medssl.report import load_run
 from medssl.report.figures.slices import CaseVolumes, View, load_case, map_label, telling_views, to_radiological, zoom
 

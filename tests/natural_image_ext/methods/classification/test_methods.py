@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
 from natural_image_ext.methods.classification import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection, Supervised
 from natural_image_ext.methods.classification.ups import negative_loss

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.methods.classification import (
     METHODS,
     FixMatch,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 from natural_image_ext.methods.segmentation import FRAMEWORKS, seg_recipe
 
 

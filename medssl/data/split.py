@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medssl.core.errors import ConfigError, DataError
+from medssl.core.files import write_text_atomically
 from medssl.data.datasets import Case, DatasetFacts, DataSource
-from medssl.errors import ConfigError, DataError
-from medssl.files import write_text_atomically
 
 ROLES = ("labelled", "unlabelled", "validation", "test")
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from medssl.core.errors import ConfigError
+from medssl.core.files import FolderLock, write_text_atomically
 from medssl.engine import RunFolder
-from medssl.errors import ConfigError
-from medssl.files import FolderLock, write_text_atomically
 
 
 def run_json(path) -> dict:

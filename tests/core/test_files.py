@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from medssl.errors import ConfigError, DataError, error_behind
-from medssl.files import FolderLock, write_atomically, write_bytes_atomically, write_text_atomically
+from medssl.core.errors import ConfigError, DataError, error_behind
+from medssl.core.files import FolderLock, write_atomically, write_bytes_atomically, write_text_atomically
 
 
 def test_text_and_bytes_arrive_in_new_folders(tmp_path):

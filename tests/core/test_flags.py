@@ -2,8 +2,8 @@
 
 import pytest
 
-from medssl.errors import ConfigError
-from medssl.flags import flag
+from medssl.core.errors import ConfigError
+from medssl.core.flags import flag
 
 
 @pytest.mark.parametrize(

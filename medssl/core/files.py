@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:

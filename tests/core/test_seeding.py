@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from medssl.engine.seeding import derive_seed, seed_everything, seeded
+from medssl.core.seeding import derive_seed, seed_everything, seeded
 
 
 def draw() -> tuple[float, float, float]:

@@ -2,5 +2,5 @@
 
 RECONSTRUCTIONS = "reconstructions.npz"
 SAMPLES = "samples.csv"
-MODES = "modes.csv"
+MODE_COMPARISON = "modes.csv"
 INT8 = "int8.csv"

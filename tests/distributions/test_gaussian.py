@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
-from medssl.losses import (
+from medssl.distributions import (
     IndependentGaussians,
     RankOneGaussians,
     independent_components_kl,

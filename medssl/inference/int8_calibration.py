@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from medssl.core.errors import ConfigError
+from medssl.core.seeding import derive_seed
 from medssl.data.datasets import Case
 from medssl.data.pipeline import Pipeline
-from medssl.engine.seeding import derive_seed
-from medssl.errors import ConfigError
 from medssl.inference.backends.openvino import compiled, converted, import_openvino
 from medssl.inference.mc_dropout import pad_to_window
 from medssl.inference.windows import box

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from medssl.errors import CheckpointError
-from medssl.files import write_atomically, write_text_atomically
+from medssl.core.errors import CheckpointError
+from medssl.core.files import write_atomically, write_text_atomically
 
 _NAME = re.compile(r"^epoch_(\d+)\.pt$")
 logger = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """Yes or no from the command line: `python -m monai.bundle` hands `--resume true` on as the text "true"."""
 
-from medssl.errors import ConfigError
+from medssl.core.errors import ConfigError
 
 
 def flag(value: bool | str, name: str) -> bool:

@@ -9,8 +9,8 @@ from typing import IO, Any
 
 import ignite.distributed as idist
 
-from medssl.errors import ConfigError
-from medssl.files import FolderLock, write_text_atomically
+from medssl.core.errors import ConfigError
+from medssl.core.files import FolderLock, write_text_atomically
 
 
 class RunFolder:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medssl.data.cases import ROLES, Split, read_split, split_cases
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.datasets import DATASETS, DataSource
-from medssl.errors import ConfigError, DataError
+from medssl.data.split import ROLES, Split, read_split, split_cases
 
 
 def source_of(name: str, count: int, per_patient: int = 1, unlabelled: tuple[int, ...] = ()) -> DataSource:

@@ -10,9 +10,9 @@ import pytest
 import torch
 from ignite.engine import Events
 
+from medssl.core.distributed import is_launched_by_torchrun
+from medssl.core.errors import ConfigError, MedsslError
 from medssl.engine import RunFolder, TrainingDiverged, load_tensors, local_device, start_process_group
-from medssl.engine.distributed import is_launched_by_torchrun
-from medssl.errors import ConfigError, MedsslError
 
 
 def train_double(rank: int, make, path: Path, **kwargs) -> None:

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 import torch
 
+from medssl.core.errors import CheckpointError
 from medssl.engine import CheckpointStore, load_tensors, save_tensors
-from medssl.errors import CheckpointError
 
 
 def state(value: float = 1.0) -> dict:
