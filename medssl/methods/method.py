@@ -1,0 +1,55 @@
+"""What every training method is: a module from a batch to its named losses, and the facts that tables need of it."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from medssl.methods.facts import MethodFacts
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long a training is, for weights that change with time."""
+
+    total_steps: int = 1
+    steps_per_epoch: int = 1
+
+
+class Method(nn.Module):
+    """Maps a batch to named scalar losses; `loss` is minimised, the others are recorded.
+
+    A batch has `image` (B, channels, *spatial), `label` (B, 1, *spatial) and `is_labelled` (B,); labels of unlabelled
+    patches must never be read. With the view "strong" it has `strong` besides, the same patches with strong changes of
+    intensity. A subclass names its `facts`; its own `Options` (a frozen dataclass) are the keys that users may give.
+    """
+
+    facts: ClassVar[MethodFacts]
+
+    @dataclass(frozen=True)
+    class Options:
+        """None."""
+
+    def __init__(
+        self, network: nn.Module, loss: nn.Module, options: Any = None, schedule: Schedule | None = None
+    ) -> None:
+        super().__init__()
+        self.network, self.loss = network, loss
+        self.options = self.Options() if options is None else options
+        self.schedule = Schedule() if schedule is None else schedule
+
+    def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        raise NotImplementedError
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that is validated, evaluated and exported."""
+        return self.network
+
+    @property
+    def teachers(self) -> tuple[nn.Module, ...]:
+        """Networks that teach and never get a gradient."""
+        return ()
+
+    def after_step(self) -> None:
+        """Called by the trainer after the optimiser's step."""

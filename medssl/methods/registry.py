@@ -1,0 +1,82 @@
+"""Methods by name: a file of medssl/methods, or any class as `package.module:Class`."""
+
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+from types import ModuleType
+
+from medssl.core.errors import ConfigError
+from medssl.methods.facts import MethodFacts
+from medssl.methods.method import Method
+from medssl.methods.options import unknown_name
+
+PACKAGE = "medssl.methods"
+
+
+def find_method(name: str) -> type[Method]:
+    """The method called `name`: `mean_teacher`, or `my_package.my_module:MyMethod` of anybody.
+
+    Raises ConfigError with the nearest known name, or with what is wrong with the class.
+    """
+    if ":" in name:
+        return _elsewhere(name)
+    known = method_names()
+    if name not in known:
+        raise ConfigError(
+            f"{unknown_name(name, known, 'method')} A method of your own: --method package.module:Class."
+        )
+    return _method_in(importlib.import_module(f"{PACKAGE}.{name}"))
+
+
+def method_names() -> list[str]:
+    """The methods that medssl has, by name: the modules of medssl/methods that define one."""
+    package = importlib.import_module(PACKAGE)
+    names = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
+    return [name for name in names if _methods_in(importlib.import_module(f"{PACKAGE}.{name}"))]
+
+
+def facts_of_title(title: str) -> MethodFacts | None:
+    """The facts of the method with this title, for runs that were made before they stored them; None if unknown."""
+    return _facts_by_title().get(title.casefold())
+
+
+def _facts_by_title() -> dict[str, MethodFacts]:
+    """Every known title -> its facts. A package adds its own by the entry point group `medssl.method_facts`."""
+    facts = [find_method(name).facts for name in method_names()]
+    for entry in importlib.metadata.entry_points(group="medssl.method_facts"):
+        try:
+            facts += entry.load()()
+        except ImportError:  # an extra that is not installed
+            continue
+    return {each.title.casefold(): each for each in facts}
+
+
+def _elsewhere(name: str) -> type[Method]:
+    module_name, _, class_name = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"method '{name}': {error}. Is the package installed, or its folder in PYTHONPATH?") from error
+    if not (inspect.isclass(found) and issubclass(found, Method)):
+        raise ConfigError(f"method '{name}': not a subclass of medssl.methods.Method.")
+    if not hasattr(found, "facts"):
+        raise ConfigError(f"method '{name}': has no facts. Give it `facts = MethodFacts(title=..., ...)`.")
+    return found
+
+
+def _method_in(module: ModuleType) -> type[Method]:
+    [found] = _methods_in(module)
+    return found
+
+
+def _methods_in(module: ModuleType) -> list[type[Method]]:
+    """The methods that a module defines: classes with facts of their own."""
+    return [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Method)
+        and value.__module__ == module.__name__
+        and "facts" in vars(value)
+    ]
