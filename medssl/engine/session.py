@@ -18,7 +18,7 @@ from medssl.core.flags import flag
 from medssl.core.run_folder import RunFolder
 from medssl.data.validate import check_cases, require_valid
 from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
-from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
+from medssl.engine.tracking import MlflowTracker, NoTracker, Tracker, default_tracking_uri
 
 LARGE_ON_CPU = 5_000_000  # parameters
 
@@ -87,7 +87,7 @@ def check_data(cases: Sequence[dict[str, Any]], label_ids: Sequence[int] | None,
 
 def start_tracking(
     folder: RunFolder, runs_dir: str | Path, tracking_uri: str | None = None, enabled: bool | str = True
-) -> MlflowTracker | NoTracker:
+) -> Tracker:
     """The MLflow run of `folder` (continued if the run was resumed), or a stand-in where tracking is off."""
     if not flag(enabled, "mlflow") or not folder.is_writer:
         return NoTracker()
