@@ -92,6 +92,6 @@ def require_consistent_overlaps(rows: Sequence[dict[str, Any]]) -> None:
     jaccard = float(np.mean([row["jaccard"] for row in rows]))
     if jaccard < dice / (2 - dice) - 1e-9:
         raise MedsslError(
-            f"mean Dice {dice} and Jaccard {jaccard} contradict each other: the metrics are wrong. Do not use the scores "
-            "that were written; report this, with per_case.csv."
+            f"mean Dice {dice} and Jaccard {jaccard} contradict each other: the metrics are wrong. Do not use the "
+            "scores that were written; report this, with per_case.csv."
         )

@@ -91,7 +91,7 @@ class MCDropoutInferer(Inferer):
         return settings | ({"graphs": backend.graphs.digest} if isinstance(backend, Int8Backend) else {})
 
     def bundle_settings(self) -> dict[str, Any]:
-        """The keys of an exported bundle's inference.json that make an inferer like this one; data facts give window."""
+        """The keys of an exported bundle's inference.json that make an inferer like this one, but its window."""
         return {
             "samples": self.samples,
             "stride": list(self.stride),
@@ -109,8 +109,8 @@ class MCDropoutInferer(Inferer):
         """Open the back end for `network`, whose weights lie in `models_dir`; ConfigError where it cannot be had."""
         if self.samples > 0 and not has_dropout(network):
             logger.warning(
-                "network %s has no dropout layer that drops anything: its %d samples are all the same. --samples 0 gives "
-                "the same in one pass a window.",
+                "network %s has no dropout layer that drops anything: its %d samples are all the same. --samples 0 "
+                "gives the same in one pass a window.",
                 type(network).__name__,
                 self.samples,
             )

@@ -74,7 +74,7 @@ def require_dropout(network: nn.Module, samples: int) -> None:
     if samples > 0 and not has_dropout(network):
         raise ConfigError(
             f"network {type(network).__name__} has no dropout layer that drops anything: samples {samples} would all "
-            "be the same. Give --samples 0, or a network_def with dropout, e.g. UNet's dropout, SegResNet's dropout_prob."
+            "be the same. Give --samples 0, or dropout in network_def: UNet's dropout, SegResNet's dropout_prob."
         )
 
 

@@ -56,6 +56,6 @@ def _as_json(value: Any, argument: str) -> Any:
     if value is None or isinstance(value, str) or is_finite_number:
         return value
     raise ConfigError(
-        f"network_def: {argument} is {value!r} ({type(value).__name__}), which a bundle's JSON cannot hold. Give texts, "
-        "numbers and lists only, or a class of your own that makes the rest."
+        f"network_def: {argument} is {value!r} ({type(value).__name__}), which a bundle's JSON cannot hold. Give "
+        "texts, numbers and lists only, or a class of your own that makes the rest."
     )

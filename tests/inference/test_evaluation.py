@@ -44,10 +44,8 @@ def test_contradicting_means_are_refused():
 
 
 def test_rows_and_settings_are_stored_before_a_contradiction_is_told(tmp_path, monkeypatch):
-    for name, voxels in (
-        ("image", np.arange(16**3).reshape(16, 16, 16) % 250),
-        ("label", np.eye(16)[..., None] * np.ones(16)),
-    ):
+    scans = {"image": np.arange(16**3).reshape(16, 16, 16) % 250, "label": np.eye(16)[..., None] * np.ones(16)}
+    for name, voxels in scans.items():
         write_nifti(tmp_path / f"{name}.nii.gz", voxels, np.eye(4), np.int16)
     case = {"id": "a", "role": "test", **{name: str(tmp_path / f"{name}.nii.gz") for name in ("image", "label")}}
     sizes = {"window": [0, 250], "slice_size": None, "region_size": None, "patch_size": [16, 16, 16]}

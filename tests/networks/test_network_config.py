@@ -26,12 +26,9 @@ def test_definition_builds_the_same_network_after_json(target):
 
 def test_values_become_plain():
     given = {"_target_": "X", "mode": UpsampleMode.DECONV, "act": ("RELU", {"inplace": True}), "none": None}
-    assert network_config_of(given) == {
-        "_target_": "X",
-        "mode": "deconv",
-        "act": ["RELU", {"inplace": True}],
-        "none": None,
-    }
+    found = network_config_of(given)
+    assert (found["mode"], found["act"], found["none"]) == ("deconv", ["RELU", {"inplace": True}], None)
+    assert type(found["mode"]) is str
 
 
 @pytest.mark.parametrize(
