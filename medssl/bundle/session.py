@@ -16,7 +16,7 @@ from medssl.bundle.provenance import command_line, flatten, source_commit
 from medssl.core.flags import flag
 from medssl.core.options import option
 from medssl.core.run_folder import RunFolder
-from medssl.engine.tracking import MlflowTracker, NoTracker, default_tracking_uri
+from medssl.engine.tracking import MlflowTracker, NoTracker, Tracker, default_tracking_uri
 from medssl.methods.facts import MethodFacts
 from medssl.methods.registry import find_method
 
@@ -99,7 +99,7 @@ class Session:
         return open_run(path, self._facts(), self.split, self.network, self.options.resume)
 
     @cached_property
-    def tracker(self) -> MlflowTracker | NoTracker:
+    def tracker(self) -> Tracker:
         return start_tracking(self.folder, self.options.runs_dir, self.options.tracking_uri, self.options.mlflow)
 
     def _facts(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def open_run(
 
 def start_tracking(
     folder: RunFolder, runs_dir: str | Path, tracking_uri: str | None = None, enabled: bool | str = True
-) -> MlflowTracker | NoTracker:
+) -> Tracker:
     """The MLflow run of `folder` (continued if the run was resumed), or a stand-in where tracking is off."""
     if not flag(enabled, "mlflow") or not folder.is_writer:
         return NoTracker()

@@ -29,7 +29,7 @@ class GBDLOptions:
     mse_weight: float = option(1.0, "stage 1: weight of the MSE", symbol=r"$\lambda_3$", weighs="reconstruction")
     kl_weight: float = option(0.005, "stage 1: weight of the KL", symbol=r"$\lambda_4$", weighs="KL")
     kl: str = option("product", "KL of the product of the slices' Gaussians, or their sum", choices=("product", "sum"))
-    beta_ce: float = option(1.0, "stage 2: weight of the cross-entropy", symbol=r"$\beta_1$", weighs="cross-entropy")
+    beta_ce: float = option(1.0, "stage 2: weight of cross-entropy", symbol=r"$\beta_1$", weighs="cross-entropy")
     beta_dice: float = option(2.0, "stage 2: weight of the Dice loss", symbol=r"$\beta_2$", weighs="Dice")
     pseudo_samples: int = option(
         5, "draws whose mean is a pseudo-label", symbol="$M$", weighs="draws per pseudo-label", at_least=1
