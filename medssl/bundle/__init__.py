@@ -3,7 +3,7 @@
 from medssl.bundle.command import Command, current_command, run_bundle
 from medssl.bundle.evaluation import ScanEvaluation
 from medssl.bundle.gbdl import GBDLStages, second_trainer
-from medssl.bundle.networks import prepared_network
+from medssl.bundle.networks import prepared_network, scan_network
 from medssl.bundle.root import bundle_root
 from medssl.bundle.scan_data import ScanData, check_scans
 from medssl.bundle.scans import begin, scan_method, scan_session
@@ -24,6 +24,7 @@ __all__ = [
     "prepared_network",
     "run_bundle",
     "scan_method",
+    "scan_network",
     "scan_session",
     "scan_trainer",
     "scan_validator",

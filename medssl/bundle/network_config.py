@@ -7,6 +7,7 @@ from torch import nn
 
 from medssl.bundle.command import current_command
 from medssl.core.errors import ConfigError
+from medssl.networks.network_config import network_config_of
 
 
 def network_config(network: nn.Module, **known: Any) -> dict[str, Any] | None:
@@ -25,4 +26,4 @@ def network_config(network: nn.Module, **known: Any) -> dict[str, Any] | None:
         )
     parser = ConfigParser({**command.config, **known})
     component = parser.get_parsed_content("network_def", instantiate=False)
-    return dict(component.get_config())
+    return network_config_of(component.get_config())

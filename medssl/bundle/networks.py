@@ -7,9 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from medssl.bundle.network_config import network_config
+from medssl.bundle.scan_data import ScanData
 from medssl.core.checkpoint import CheckpointStore, load_tensors
 from medssl.core.errors import CheckpointError
 from medssl.engine.trainer import place
+from medssl.networks.mc_dropout import require_dropout
+from medssl.networks.outputs import check_network, give_main_output
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,19 @@ def prepared_network(
     if start_from:
         print(load_fitting_weights(network, start_from).text(), flush=True)
     return place(network, device, channels_last)
+
+
+def scan_network(network: nn.Module, data: ScanData, samples: int, **prepared: Any) -> nn.Module:
+    """A prepared network of any kind that fits the data.
+
+    Raises ConfigError, before anything is trained, where its sizes do not fit the patches and classes, where `samples`
+    finds no dropout layer, and where it could not be exported. prepared: arguments of `prepared_network`.
+    """
+    give_main_output(network)
+    check_network(network, data.patch_size, data.num_classes)
+    require_dropout(network, samples)
+    network_config(network, data=data)
+    return prepared_network(network, **prepared)
 
 
 def load_fitting_weights(network: nn.Module, start_from: str | Path) -> LoadedWeights:
