@@ -14,7 +14,7 @@ FLIPPED_AXIS = 0  # of the spatial ones: left and right
 
 
 class RecordedCropd(mt.RandSpatialCropd):
-    """RandSpatialCropd that keeps the first voxel of the crop, on the grid of the prepared scan, as `crop_start` (3,)."""
+    """RandSpatialCropd that keeps the crop's first voxel, on the grid of the prepared scan, as `crop_start` (3,)."""
 
     def __call__(self, data: Mapping[Hashable, Any], lazy: bool | None = None) -> dict[Hashable, Any]:
         cropped = super().__call__(data, lazy)

@@ -1,7 +1,7 @@
 """From files to the network's input, as in the thesis' appendix A: deterministic steps, then augmentation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +40,7 @@ class Pipeline:
     jitter: float = 0.4
     rotation_degrees: float = 10.0
     flip_probability: float = 0.5
-    strong: StrongChanges = StrongChanges()
+    strong: StrongChanges = field(default_factory=StrongChanges)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paper_crop", flag(self.paper_crop, "paper_crop"))
