@@ -20,9 +20,7 @@ class SceneDataOptions:
     dataset_name: str = option("folder", "the data set: voc, voc_blender, cityscapes, camvid or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
     classes: Any = option(None, "names of the classes of a folder; numbers by default")
-    lists_dir: str | None = option(
-        None, "folder with the published lists that say which images are labelled", place=True
-    )
+    lists_dir: str | None = option(None, "folder with published lists that say which images are labelled", place=True)
     labelled: int | float = option(0.0625, "images trained with their masks, or their share")
     validation: int | float = option(0, "images to validate with, or their share", at_least=0)
     test: int | float = option(0.25, "images to test with, or their share, where the data set has none", at_least=0)
