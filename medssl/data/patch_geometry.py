@@ -18,7 +18,8 @@ class RecordedCropd(mt.RandSpatialCropd):
 
     def __call__(self, data: Mapping[Hashable, Any], lazy: bool | None = None) -> dict[Hashable, Any]:
         cropped = super().__call__(data, lazy)
-        return {**cropped, CROP_START: torch.tensor([part.start for part in self.cropper._slices])}
+        slices = self.cropper._slices  # type: ignore[attr-defined]
+        return {**cropped, CROP_START: torch.tensor([part.start for part in slices])}
 
 
 class RecordedFlipd(mt.RandFlipd):

@@ -80,9 +80,9 @@ def blurred(image: Tensor, deviation: float) -> Tensor:
     if reach == 0:
         return image
     weights = torch.exp(-0.5 * (torch.arange(reach + 1) / deviation).square())
-    weights = (weights / (2 * weights.sum() - weights[0])).tolist()
+    shares = (weights / (2 * weights.sum() - weights[0])).tolist()
     for axis in range(1, image.ndim):
-        image = _smoothed_along(image, axis, weights)
+        image = _smoothed_along(image, axis, shares)
     return image
 
 
