@@ -22,6 +22,7 @@ from medssl.core.options import make_options
 from medssl.core.seeding import seed_everything
 from medssl.data.sampling import Draw
 from medssl.methods.facts import MethodFacts
+from medssl.methods.method import Method
 from medssl.methods.registry import facts_of_title, find_method, method_names
 
 STAGES = all_stages()
@@ -127,25 +128,30 @@ def test_two_processes_equal_one_or_at_least_each_other(stage, run_in_group, tmp
     assert same(first, second), "processes of a group have the same weights"
     if _draws_in_a_pass(name, build):
         return  # each process draws its own masks or latents
-    alone = built(build, dropout=0.0).double()
-    trainer = trainer_of(name, alone, epochs=1)
-    trainer.data_loader = _in_double(trainer.data_loader)
-    trainer.run()
+    alone = _trained_in_double(stage)
     for key, value in alone.evaluated.state_dict().items():
         if key.endswith("weight"):
             assert torch.allclose(value, first[key], atol=1e-6), key
 
 
 def _train_in_group(rank, stage, folder) -> None:
+    torch.save(_trained_in_double(stage).evaluated.state_dict(), folder / f"{rank}.pt")
+
+
+def _trained_in_double(stage) -> Method:
+    """The stage after an epoch without dropout, in double precision, where sums of two processes and of one agree."""
     name, build = STAGES[stage]
-    trainer = trainer_of(name, built(build, dropout=0.0).double(), epochs=1)
-    trainer.data_loader = _in_double(trainer.data_loader)
+    method = built(build, dropout=0.0).double()
+    for teacher in method.teachers:
+        teacher.double()
+    trainer = trainer_of(name, method, epochs=1)
+    trainer.data_loader = DoubleBatches(trainer.data_loader)
     trainer.run()
-    torch.save(trainer.method.evaluated.state_dict(), folder / f"{rank}.pt")
+    return method
 
 
-class _in_double:  # noqa: N801
-    """A loader's batches in double precision, where sums of two processes and of one agree."""
+class DoubleBatches:
+    """A loader's batches in double precision."""
 
     def __init__(self, loader) -> None:
         self.loader, self.sampler = loader, loader.sampler
