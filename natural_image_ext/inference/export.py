@@ -42,10 +42,12 @@ def _export(
     changes: dict[str, Any],
     spatial_shape: list[int],
 ) -> Path | None:
+    if not folder.is_writer:
+        return None
     network, arguments = copy.deepcopy(predictor.network), dict(predictor.network.arguments)
     small_head = network.head.for_inference()
     if small_head is not network.head:
-        network.head = small_head  # type: ignore[assignment]
+        network.head = small_head
         arguments["bank_size"] = 1
     changes = {
         "classes": list(predictor.classes),

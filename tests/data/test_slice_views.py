@@ -1,8 +1,12 @@
 """Turns, sizes and cuts of slices: known places, and the numbers of torchvision where it is installed."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
+import medssl
 from medssl.data.slice_views import NO_LABEL, RandomCrop, SliceViews, resized, turned
 
 
@@ -10,6 +14,12 @@ def slices(seed, height=40, width=34):
     generator = torch.Generator().manual_seed(seed)
     image = torch.rand(3, height, width, generator=generator) * 2 - 1
     return image, torch.randint(0, 3, (height, width), generator=generator, dtype=torch.uint8)
+
+
+def test_medssl_does_not_import_torchvision_which_its_base_install_lacks():
+    sources = list(Path(medssl.__file__).parent.rglob("*.py"))
+    assert len(sources) > 50
+    assert [path.name for path in sources if re.search(r"^\s*(import|from) torchvision", path.read_text(), re.M)] == []
 
 
 def test_quarter_turn_moves_every_pixel_and_no_turn_moves_none():
