@@ -10,7 +10,6 @@ from medssl.methods.parts import confidence_mask, moving_average, sigmoid_ramp
 from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, opinion_on
 from natural_image_ext.networks.class_banks import IGNORED
-from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
@@ -118,9 +117,7 @@ def _change(teacher: SegmentationNetwork, features: Tensor, moved_by: Tensor) ->
 
 
 def _logits(network: SegmentationNetwork, features: Tensor, samples: int | None = None) -> Tensor:
-    if isinstance(network.head, NPSegHead):
-        return network.head(features, samples).mean_logits
-    return network.head(features)
+    return network.head.mean_logits(features, samples)
 
 
 def _unit(maps: Tensor) -> Tensor:

@@ -10,10 +10,8 @@ from torch.nn import functional as F
 
 from medssl.losses.segmentation import soft_dice_loss
 from medssl.methods.parts import AveragedMethod, CountsSteps, switched_on, teacher_probs
-from natural_image_ext.losses.divergences import gaussian_kl
 from natural_image_ext.methods.segmentation.cutmix import Mixer
 from natural_image_ext.networks.class_banks import IGNORED
-from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
@@ -131,11 +129,6 @@ def learn(network: SegmentationNetwork, images: Tensor, labels: Tensor, taught: 
     """
     features = network.features(torch.cat([images, taught.images]))
     number = len(images)
-    if isinstance(network.head, NPSegHead):
-        found = network.head.condition(features[:number], labels, features, torch.cat([labels, taught.labels]))
-        logits = found.mean_logits
-        kl = gaussian_kl(found.mean, found.std.square(), found.context_mean, found.context_std.square()).mean()
-    else:
-        logits, kl = network.head(features), features.new_zeros(())
-    logits = upsampled(logits, images.shape[2:])
-    return Learned(features, logits[:number], logits[number:], kl)
+    found = network.head.learn(features, torch.cat([labels, taught.labels]), labelled=number)
+    logits = upsampled(found.logits, images.shape[2:])
+    return Learned(features, logits[:number], logits[number:], found.kl)
