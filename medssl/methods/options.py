@@ -1,12 +1,13 @@
 """Options of a method: fields of a frozen dataclass, each with a default, a meaning and the values it may have."""
 
 import dataclasses
+import difflib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from medssl.core.errors import ConfigError, unknown_name
+from medssl.core.errors import ConfigError
 from medssl.core.flags import flag
 from medssl.methods.facts import Coefficient
 
@@ -54,6 +55,14 @@ def make_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
         if value is not None:
             chosen[name] = _checked(fields[name], hints[name], value)
     return kind(**chosen)
+
+
+def unknown_name(name: str, known: Iterable[str], what: str) -> str:
+    """The text of an error: `name` is no known `what`, and which one is nearest to it."""
+    names = sorted(known)
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known: {', '.join(names) or 'none'}."
+    return f"{what} '{name}' is unknown. {hint}"
 
 
 def _checked(field: dataclasses.Field, hint: Any, value: Any) -> Any:
