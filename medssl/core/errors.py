@@ -1,8 +1,5 @@
 """The errors medssl raises on purpose. Each text names the file, what was found, what was expected and the way out."""
 
-import difflib
-from collections.abc import Iterable
-
 
 class MedsslError(Exception):
     """Base of every error a user of medssl can mend; the command line prints it without a traceback."""
@@ -26,11 +23,3 @@ def error_behind(error: BaseException) -> MedsslError | None:
     while cause is not None and not isinstance(cause, MedsslError):
         cause = cause.__cause__
     return cause
-
-
-def unknown_name(name: str, known: Iterable[str], what: str) -> str:
-    """The text of an error: `name` is no known `what`, and which one is nearest to it."""
-    names = sorted(known)
-    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known: {', '.join(names) or 'none'}."
-    return f"{what} '{name}' is unknown. {hint}"

@@ -8,7 +8,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from medssl.core.errors import ConfigError, unknown_name
+from medssl.core.errors import ConfigError
+from medssl.core.options import unknown_name
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 

@@ -14,6 +14,7 @@ from medssl.data.sampling import (
     whole_scans,
 )
 from medssl.data.split import Split, read_split, split_cases
+from medssl.data.strong_view import StrongChanges
 from medssl.data.validate import check_cases, require_valid
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "MixedDataset",
     "Pipeline",
     "Split",
+    "StrongChanges",
     "cache_cases",
     "check_cases",
     "dataset_facts",
