@@ -3,11 +3,11 @@
 import re
 
 import pytest
+from medssl.report.html import PAPER_CROP_NOTICE
 
 from medssl.core.errors import DataError
 from medssl.report import write_report
 from medssl.report.figures.pictures import Picture
-from medssl.report.html import PAPER_CROP_NOTICE
 
 
 def page_of(folder):

@@ -1,11 +1,11 @@
 """The tables of results: order of rows, scans used, means over seeds by hand."""
 
 import pytest
+from medssl.report.comparison.method_order import KNOWN_METHODS, method_rank
 from rich.console import Console
 
 from medssl.report import Comparison, compare_runs, print_comparison
 from medssl.report.comparison.differences import differences
-from medssl.report.comparison.method_order import KNOWN_METHODS, method_rank
 from medssl.report.comparison.thesis_tables import by_dataset, results_grid, results_lead, scans_used
 
 
