@@ -23,9 +23,7 @@ def task_of(facts: Mapping[str, Any], file: Path) -> Task:
     try:
         task = find_task(name)
     except (ImportError, MedsslError) as error:
-        raise ConfigError(
-            f"{file}: a run of the task '{name}', which cannot be loaded here: {error} {INSTALL}"
-        ) from error
+        raise ConfigError(f"{file}: task '{name}' cannot be loaded here ({error}). {INSTALL}") from error
     if task is None:
         raise DataError(f"{file}: task '{name}' is unknown. Was it written by a newer medssl? {INSTALL}")
     return task
