@@ -4,8 +4,8 @@ from medssl.core.checkpoint import CheckpointStore, load_tensors, save_tensors
 from medssl.core.distributed import local_device, start_process_group, stop_process_group
 from medssl.core.run_folder import RunFolder, read_facts
 from medssl.core.seeding import be_deterministic, seed_everything
+from medssl.engine.explaining import explain_errors
 from medssl.engine.handlers import KeepCheckpoints, RecordProgress, ShowProgress, TrainingHandlers
-from medssl.engine.session import check_data, default_output_dir, explain_errors, open_run, start_tracking
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged, place
 from medssl.engine.validation import segmentation_validator
 
@@ -19,18 +19,14 @@ __all__ = [
     "TrainingDiverged",
     "TrainingHandlers",
     "be_deterministic",
-    "check_data",
-    "default_output_dir",
     "explain_errors",
     "load_tensors",
     "local_device",
-    "open_run",
     "place",
     "read_facts",
     "save_tensors",
     "seed_everything",
     "segmentation_validator",
     "start_process_group",
-    "start_tracking",
     "stop_process_group",
 ]

@@ -18,7 +18,7 @@ from medssl.core.checkpoint import CheckpointStore
 from medssl.core.errors import CheckpointError, ConfigError
 from medssl.core.files import write_text_atomically
 from medssl.core.run_folder import RunFolder, read_facts
-from medssl.engine.tracking import MlflowTracker, NoTracker
+from medssl.engine.tracking import Tracker
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class RecordProgress:
     def __init__(
         self,
         folder: RunFolder,
-        tracker: MlflowTracker | NoTracker,
+        tracker: Tracker,
         validator: Engine | None = None,
         stage: str = "",
         health: Engine | None = None,
@@ -205,7 +205,7 @@ class TrainingHandlers:
     def __init__(
         self,
         folder: RunFolder,
-        tracker: MlflowTracker | NoTracker,
+        tracker: Tracker,
         validator: Evaluator,
         val_interval: int = 10,
         save_interval: int = 1,

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # importing MLflow takes seconds: the background thread does it
     from mlflow import MlflowClient
@@ -24,6 +24,36 @@ def default_tracking_uri(runs_dir: str | Path = "runs") -> str:
     return given or f"sqlite:///{Path(runs_dir).resolve() / 'mlflow.db'}"
 
 
+class Tracker(Protocol):
+    """What a training tells of itself while it runs. No call may fail or be waited for but `rest` and `finish`."""
+
+    @property
+    def run_id(self) -> str | None:
+        """Names the run; None before there is one."""
+
+    @property
+    def tracking_uri(self) -> str | None:
+        """Where the run is kept."""
+
+    def log_params(self, params: dict[str, str]) -> None:
+        """The configuration, key by key."""
+
+    def set_tags(self, tags: dict[str, Any]) -> None:
+        """What the run is found by."""
+
+    def log_metrics(self, rows: list[tuple[int, dict[str, float]]]) -> None:
+        """(step, {name: value}) rows."""
+
+    def log_artifact(self, path: str | Path, folder: str | None = None) -> None:
+        """A file, in a folder of the run's."""
+
+    def rest(self, timeout_s: float = 60.0) -> None:
+        """Between two stages."""
+
+    def finish(self, status: str = "FINISHED", timeout_s: float = 60.0) -> None:
+        """At the end of the run."""
+
+
 class MlflowTracker:
     """One MLflow run. Every call returns at once; the first failure ends tracking with one warning.
 
@@ -35,7 +65,8 @@ class MlflowTracker:
     def __init__(self, tracking_uri: str, experiment: str, run_name: str, run_id: str | None = None) -> None:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-        self.tracking_uri, self.experiment, self.run_name, self.run_id = tracking_uri, experiment, run_name, run_id
+        self.tracking_uri, self.run_id = tracking_uri, run_id
+        self.experiment, self.run_name = experiment, run_name
         self.alive = True
         self._tasks: queue.Queue[Callable[[MlflowClient, str], Any] | None] = queue.Queue()
         self._thread = self._new_thread()
@@ -169,12 +200,25 @@ def _log_metrics(client: "MlflowClient", run_id: str, rows: list[tuple[int, dict
 
 
 class NoTracker:
-    """Stands in for MlflowTracker where tracking is off or in all processes but the first."""
+    """Stands in for MlflowTracker where tracking is off or in all processes but the first: every call does nothing."""
 
     run_id: str | None = None
     tracking_uri: str | None = None
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return lambda *args, **kwargs: None
+    def log_params(self, params: dict[str, str]) -> None:
+        pass
+
+    def set_tags(self, tags: dict[str, Any]) -> None:
+        pass
+
+    def log_metrics(self, rows: list[tuple[int, dict[str, float]]]) -> None:
+        pass
+
+    def log_artifact(self, path: str | Path, folder: str | None = None) -> None:
+        pass
+
+    def rest(self, timeout_s: float = 60.0) -> None:
+        pass
+
+    def finish(self, status: str = "FINISHED", timeout_s: float = 60.0) -> None:
+        pass

@@ -55,9 +55,9 @@ class Evaluation:
         workers = paying_workers(len(self.cases)) if self.metric_workers is None else self.metric_workers
         scored = in_processes(self.scoring.stored_rows, self._predicted(folder / "predictions"), workers)
         rows = [row for case_rows in scored for row in case_rows]
-        require_consistent_overlaps(rows)
         write_rows(folder / "per_case.csv", COLUMNS, rows)
         write_text_atomically(folder / "settings.json", json.dumps(self._all_settings(), indent=1))
+        require_consistent_overlaps(rows)  # last: what took hours is stored, whatever comes of it
         return rows
 
     def _all_settings(self) -> dict[str, Any]:
@@ -91,4 +91,7 @@ def require_consistent_overlaps(rows: Sequence[dict[str, Any]]) -> None:
     dice = float(np.mean([row["dice"] for row in rows]))
     jaccard = float(np.mean([row["jaccard"] for row in rows]))
     if jaccard < dice / (2 - dice) - 1e-9:
-        raise MedsslError(f"mean Dice {dice} and Jaccard {jaccard} contradict each other: the metrics are wrong.")
+        raise MedsslError(
+            f"mean Dice {dice} and Jaccard {jaccard} contradict each other: the metrics are wrong. Do not use the "
+            "scores that were written; report this, with per_case.csv."
+        )

@@ -2,8 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from torch import nn
 
@@ -14,8 +15,8 @@ from medssl.core.run_folder import RunFolder
 from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
 from medssl.inference.backends import check_backend
-from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Predictor
+from medssl.networks.network_config import config_of_built, network_config_of
 
 
 def require_bundle(bundle_root: str | Path, backend: str = "eager") -> None:
@@ -31,29 +32,26 @@ def require_bundle(bundle_root: str | Path, backend: str = "eager") -> None:
         raise ConfigError(f"{bundle_root}: not the bundle's folder. Give it with --bundle_root.")
 
 
-def export_bundle(folder: RunFolder, bundle_root: str | Path, predictor: Predictor) -> Path | None:
+def export_bundle(
+    folder: RunFolder,
+    bundle_root: str | Path,
+    predictor: Predictor,
+    network_config: Mapping[str, Any] | None = None,
+) -> Path | None:
     """Write `bundle/` into the run's folder: `bundle_root`'s inference with this run's data facts, network and weights.
 
-    The network names its constructor's arguments in `arguments`. Returns the path, None in all but the first process.
+    network_config: the resolved definition of the predictor's network, see `network_config_of`; without it the network
+    says how it was built (`arguments`, as MCDropoutUNet3D has them), or ConfigError. Returns the path, None in all but
+    the first process.
     """
     if not folder.is_writer:
         return None
     network, pipeline = predictor.network, predictor.pipeline
-    inferer = cast(MCDropoutInferer, predictor.inferer)
+    definition = config_of_built(network) if network_config is None else network_config_of(network_config)
     inference, metadata = template_configs(bundle_root)
-    inference["network_def"] = {
-        "_target_": f"{type(network).__module__}.{type(network).__name__}",
-        **network.arguments,  # type: ignore[dict-item]
-    }
+    inference["network_def"] = definition
     inference["data_facts"] = facts_to_json(pipeline)
-    inference |= {
-        "seed": predictor.seed,
-        "samples": inferer.samples,
-        "stride": list(inferer.stride),
-        "window_batch": inferer.window_batch,
-        "mode": inferer.mode,
-        "backend": inferer.backend,
-    }
+    inference |= {"seed": predictor.seed, **predictor.inferer.bundle_settings()}
     _describe_outputs(metadata, pipeline)
     return write_bundle(folder, bundle_root, inference, metadata, network)
 
@@ -63,10 +61,8 @@ def template_configs(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The inference config of that name and the metadata of a bundle, to be changed for a run; ConfigError if none."""
     require_bundle(bundle_root)
-    found, metadata = (
-        json.loads((Path(bundle_root) / "configs" / name).read_text()) for name in (inference, "metadata.json")
-    )
-    return found, metadata
+    configs = Path(bundle_root) / "configs"
+    return json.loads((configs / inference).read_text()), json.loads((configs / "metadata.json").read_text())
 
 
 def write_bundle(

@@ -1,5 +1,6 @@
 """Sliding-window inference with MC dropout: mean probabilities, entropy, mutual information."""
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,15 +13,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError, MedsslError
-from medssl.inference.backends import Backend, check_backend, open_backend
+from medssl.inference.backends import Backend, check_backend, open_backend, require_network_for
 from medssl.inference.backends.int8 import Int8Backend
 from medssl.inference.passes import Pass, Passes
 from medssl.inference.window_batch import windows_at_a_time
 from medssl.inference.windows import Box, Plan, box, grid_plan, overlap_plan
-from medssl.networks.mc_dropout import mc_dropout
+from medssl.networks.mc_dropout import has_dropout, mc_dropout, require_dropout
 from medssl.networks.weights import weights_digest
 from medssl.uncertainty.streaming import StreamingStatistics
 
+logger = logging.getLogger(__name__)
 MODES = ("reference", "exact", "fast")
 
 
@@ -45,10 +47,12 @@ class MCDropoutInferer(Inferer):
     `exact`, the same passes with their work shared: the encoder runs once a window, dropped channels are not computed;
     `fast`, as `exact` at the same windows with fewer passes each: overlapping windows are samples of what they share.
     Every voxel gets at least `samples` of them and a mean as certain as that of `samples` passes of one window.
-    A network without `encode` and `decode_kept` (see MCDropoutUNet3D) makes whole passes in every mode.
+    A network without `encode` and `decode_kept` (any but MCDropoutUNet3D) makes whole passes in every mode, with the
+    same windows and samples. Dropout layers of every kind sample, see `medssl.networks.mc_dropout`.
 
     window and stride are (height, width, depth) in voxels; the thesis uses 128x128x32 and 8x8x8 with 20 samples.
-    samples = 0 is without dropout, one pass a window. window_batch: windows at a time, `auto` as memory allows; it does
+    samples = 0 is without dropout, one pass a window: mutual information is then what overlapping windows disagree by,
+    0 under a single one. window_batch: windows at a time, `auto` as memory allows; it does
     not change the samples. backend: what computes, `eager`, `compile`, `openvino` (CPU) or `int8` (the same by graphs
     that `medssl quantise` made; needs `prepare`). Called as a MONAI inferer it returns the mean probabilities.
     """
@@ -86,8 +90,30 @@ class MCDropoutInferer(Inferer):
         backend = None if self._opened is None else self._opened[1]
         return settings | ({"graphs": backend.graphs.digest} if isinstance(backend, Int8Backend) else {})
 
+    def bundle_settings(self) -> dict[str, Any]:
+        """The keys of an exported bundle's inference.json that make an inferer like this one, but its window."""
+        return {
+            "samples": self.samples,
+            "stride": list(self.stride),
+            "window_batch": self.window_batch,
+            "mode": self.mode,
+            "backend": self.backend,
+        }
+
+    def require_network(self, network: nn.Module) -> None:
+        """ConfigError if samples of a network without dropout are asked for, or a back end that it has no parts for."""
+        require_dropout(network, self.samples)
+        require_network_for(self.backend, network)
+
     def prepare(self, network: nn.Module, models_dir: Path) -> None:
         """Open the back end for `network`, whose weights lie in `models_dir`; ConfigError where it cannot be had."""
+        if self.samples > 0 and not has_dropout(network):
+            logger.warning(
+                "network %s has no dropout layer that drops anything: its %d samples are all the same. --samples 0 "
+                "gives the same in one pass a window.",
+                type(network).__name__,
+                self.samples,
+            )
         self._models_dir = models_dir
         self._open_backend(network)
 
@@ -97,8 +123,7 @@ class MCDropoutInferer(Inferer):
 
     def statistics(self, inputs: Tensor, network: nn.Module) -> MCStatistics:
         """Statistics over the samples for `inputs` (B, C, H, W, D); retried once with fewer windows at a time."""
-        (found,) = self.running_statistics(inputs, network, (max(1, self.samples),))
-        return found
+        return self.running_statistics(inputs, network, (max(1, self.samples),))[0]
 
     @torch.inference_mode()
     def running_statistics(self, inputs: Tensor, network: nn.Module, counts: Sequence[int]) -> list[MCStatistics]:
@@ -110,7 +135,7 @@ class MCDropoutInferer(Inferer):
         with mc_dropout(network, enabled=self.samples > 0):
             batch = self._windows_at_a_time(network, inputs)
             try:
-                return self._all(inputs, network, counts, batch, seed)
+                return self._of_scans(inputs, network, counts, batch, seed)
             except RuntimeError as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -118,7 +143,7 @@ class MCDropoutInferer(Inferer):
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             try:
-                return self._all(inputs, network, counts, smaller, seed)
+                return self._of_scans(inputs, network, counts, smaller, seed)
             except RuntimeError as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -132,15 +157,19 @@ class MCDropoutInferer(Inferer):
         plan = overlap_plan if self.mode == "fast" else grid_plan
         return plan(size, self.window, self.stride, samples)
 
-    def _all(
+    def _of_scans(
         self, inputs: Tensor, network: nn.Module, counts: Sequence[int], batch: int, seed: int
     ) -> list[MCStatistics]:
-        scans = [self._one(image[None], network, counts, batch, seed + number) for number, image in enumerate(inputs)]
-        return [joined(of_count) for of_count in zip(*scans, strict=True)]
+        """The statistics of every count, over all scans of `inputs`; each scan draws its own samples."""
+        scans = [
+            self._of_scan(image[None], network, counts, batch, seed + number) for number, image in enumerate(inputs)
+        ]
+        return [joined(parts) for parts in zip(*scans, strict=True)]
 
-    def _one(
+    def _of_scan(
         self, image: Tensor, network: nn.Module, counts: Sequence[int], batch: int, seed: int
     ) -> list[MCStatistics]:
+        """The statistics of every count for one scan (1, C, *size)."""
         padded, inside = pad_to_window(image, self.window)
         size = padded.shape[2:]
         plans = [self.plan(size, count) for count in counts]
@@ -148,17 +177,18 @@ class MCDropoutInferer(Inferer):
         passes = Passes(backend, padded, self.window, batch, seed if self.samples > 0 else None)
         shares = self.mode != "reference" and self.samples > 0 and backend.shares_encoder
         run = passes.shared if shares else passes.whole
-        sums, seconds = [StreamingStatistics(size) for _ in plans], [0.0] * len(plans)
-        for some, probs, took in _timed(run(_union(plans)), image.device):
-            for row, one in enumerate(some):
+        sums = [StreamingStatistics(size) for _ in plans]
+        seconds = [0.0] * len(plans)
+        for portion, probs, portion_seconds in _timed(run(_union(plans)), image.device):
+            for row, one_pass in enumerate(portion):
                 for number, plan in enumerate(plans):
-                    samples = plan.get(one.start, 0)
-                    if one.sample < samples:  # windows count alike, whatever their number of samples
-                        sums[number].update(probs[row : row + 1], one.start, 1 / samples)
-                        seconds[number] += took / len(some)
+                    samples = plan.get(one_pass.start, 0)
+                    if one_pass.sample < samples:  # windows count alike, whatever their number of samples
+                        sums[number].update(probs[row : row + 1], one_pass.start, 1 / samples)
+                        seconds[number] += portion_seconds / len(portion)
         return [
-            MCStatistics(each.mean[inside], each.entropy[inside], each.mutual_information[inside], spent)
-            for each, spent in zip(sums, seconds, strict=True)
+            MCStatistics(total.mean[inside], total.entropy[inside], total.mutual_information[inside], spent)
+            for total, spent in zip(sums, seconds, strict=True)
         ]
 
     def _open_backend(self, network: nn.Module) -> Backend:
@@ -195,10 +225,10 @@ def _timed(
 ) -> Iterator[tuple[list[Pass], Tensor, float]]:
     """Each of `batches` with the seconds it took to compute."""
     started = time.perf_counter()
-    for some, probs in batches:
+    for portion, probs in batches:
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # the clock must not run ahead of the device
-        yield some, probs, time.perf_counter() - started
+        yield portion, probs, time.perf_counter() - started
         started = time.perf_counter()
 
 

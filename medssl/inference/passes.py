@@ -35,10 +35,11 @@ class Passes(NamedTuple):
 
     def whole(self, plan: Plan) -> Iterator[tuple[list[Pass], Tensor]]:
         """Some passes at a time with their probabilities, (n, K, *window): each through all of the network."""
-        for some in _portions([Pass(start, n) for start, samples in plan.items() for n in range(samples)], self.batch):
-            windows = torch.cat([self._crop(one.start) for one in some])
-            seeds = None if self.seed is None else [self._seed(one) for one in some]
-            yield some, torch.softmax(self.backend.whole(windows, seeds).float(), dim=1)
+        passes = [Pass(start, sample) for start, samples in plan.items() for sample in range(samples)]
+        for portion in _portions(passes, self.batch):
+            windows = torch.cat([self._crop(one_pass.start) for one_pass in portion])
+            seeds = None if self.seed is None else [self._seed(one_pass) for one_pass in portion]
+            yield portion, torch.softmax(self.backend.whole(windows, seeds).float(), dim=1)
 
     def shared(self, plan: Plan) -> Iterator[tuple[list[Pass], Tensor]]:
         """The same one pass at a time: a window goes through the encoder once, its samples through the decoder."""
@@ -46,14 +47,14 @@ class Passes(NamedTuple):
             features = self.backend.encode(torch.cat([self._crop(start) for start in starts]))
             for row, start in enumerate(starts):
                 own = [level[row : row + 1] for level in features]
-                for one in (Pass(start, n) for n in range(plan[start])):
-                    yield [one], torch.softmax(self.backend.decode(own, self._seed(one)).float(), dim=1)
+                for one_pass in (Pass(start, sample) for sample in range(plan[start])):
+                    yield [one_pass], torch.softmax(self.backend.decode(own, self._seed(one_pass)).float(), dim=1)
 
     def _crop(self, start: Start) -> Tensor:
         return self.image[box(start, self.window)]
 
-    def _seed(self, one: Pass) -> int:
-        return derive_seed(str(self.seed), *one.start, one.sample)
+    def _seed(self, one_pass: Pass) -> int:
+        return derive_seed(str(self.seed), *one_pass.start, one_pass.sample)
 
 
 def _portions(items: list[Item], size: int) -> Iterator[list[Item]]:

@@ -43,9 +43,15 @@ class Prediction:
 
 
 class SamplingInferer(Protocol):
-    """What draws several predictions of a scan: `MCDropoutInferer`, or one for networks of slices."""
+    """What draws several predictions of a scan: `MCDropoutInferer`, or one for networks of slices.
+
+    samples: predictions of each voxel, 0 for one without chance.
+    """
 
     samples: int
+
+    def require_network(self, network: Any) -> None:
+        """ConfigError if it cannot do with this network what it is set to; to be asked before a training."""
 
     def prepare(self, network: Any, models_dir: Path) -> None: ...
 
@@ -53,7 +59,11 @@ class SamplingInferer(Protocol):
 
     def running_statistics(self, inputs: Tensor, network: Any, counts: Sequence[int]) -> list[MCStatistics]: ...
 
-    def settings(self) -> dict[str, Any]: ...
+    def settings(self) -> dict[str, Any]:
+        """What a prediction depends on besides the network and the scan."""
+
+    def bundle_settings(self) -> dict[str, Any]:
+        """The keys of an exported bundle's inference.json that make an inferer like this one."""
 
 
 class Predictor:

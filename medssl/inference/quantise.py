@@ -4,7 +4,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
@@ -48,7 +48,7 @@ def quantise_run(
     settings = {"samples": samples, "stride": stride, "paper_crop": read_facts(run)["paper_crop"]}
     float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", **settings)
     training = [case for name in CALIBRATION_ROLES for case in split.role(name)]
-    inferer = cast(MCDropoutInferer, float32.inferer)
+    inferer = _sampling_by_dropout(float32)
     # predictions look at whole slices, whatever this run's evaluation looked at
     seen = calibration_windows(training, replace(float32.pipeline, paper_crop=False), inferer.window, windows)
     folder = int8_folder(bundle_root(run) / "models")
@@ -77,10 +77,20 @@ def measured_cases(split: Split, limit: int | None) -> tuple[str, list[dict[str,
 
 def _with_graphs(float32: Predictor, folder: Path) -> Predictor:
     """The same predictor by the graphs in `folder`, before they have a record."""
-    inferer = copy.copy(cast(MCDropoutInferer, float32.inferer))
+    inferer = copy.copy(_sampling_by_dropout(float32))
     inferer.backend = "int8"
     inferer.use(OpenVINOBackend(float32.network, *read_models(folder)), float32.network)
     return Predictor(float32.network, float32.pipeline, inferer, float32.device, seed=float32.seed)
+
+
+def _sampling_by_dropout(predictor: Predictor) -> MCDropoutInferer:
+    """The predictor's inferer; ConfigError unless it is one that int8 graphs can serve."""
+    if not isinstance(predictor.inferer, MCDropoutInferer):
+        raise ConfigError(
+            f"int8 graphs serve MCDropoutInferer, this bundle predicts by {type(predictor.inferer).__name__}. "
+            "Predict with it as it is."
+        )
+    return predictor.inferer
 
 
 def _chosen(inferer: MCDropoutInferer) -> dict[str, Any]:

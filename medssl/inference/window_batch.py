@@ -23,10 +23,10 @@ def windows_at_a_time(network: nn.Module, image: Tensor, window: Sequence[int]) 
     if wanted == 1:
         return 1
     try:
-        of_one = bytes_given_out(network, (1, image.shape[1], *window))
+        bytes_per_window = bytes_given_out(network, (1, image.shape[1], *window))
     except (RuntimeError, NotImplementedError):  # it looks at numbers, and sizes have none
         return 1
-    return max(1, min(wanted, int(SHARE_OF_MEMORY * free_bytes(image.device) / of_one)))
+    return max(1, min(wanted, int(SHARE_OF_MEMORY * free_bytes(image.device) / bytes_per_window)))
 
 
 def free_bytes(device: torch.device) -> int:

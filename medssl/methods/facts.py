@@ -1,7 +1,7 @@
-"""What a method says of itself: its title and place in tables, whether it learns from unlabelled cases, what it needs."""
+"""What a method says of itself: title and place in tables, whether it learns from unlabelled cases, what it needs."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 VIEWS = ("plain", "weak", "strong")
@@ -14,6 +14,15 @@ class Coefficient:
 
     symbol: str
     meaning: str
+
+
+def coefficients_of(options: type) -> dict[str, Coefficient]:
+    """The options of a method that a sweep may vary: those with a symbol."""
+    return {
+        option.name: Coefficient(option.metadata["symbol"], option.metadata["weighs"])
+        for option in fields(options)
+        if option.metadata.get("symbol")
+    }
 
 
 @dataclass(frozen=True)

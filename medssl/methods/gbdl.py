@@ -1,20 +1,43 @@
 """GBDL (thesis, chapter 3): latent representation learning, then the posterior 3D-UNet on generated pseudo-labels."""
 
 import math
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from medssl.core.options import option
 from medssl.distributions.gaussian import IndependentGaussians, RankOneGaussians
+from medssl.methods.facts import MethodFacts, coefficients_of
+from medssl.methods.method import Method
 from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.networks.lrl import LRL, reconstruction_target
 from medssl.networks.weights import weights_digest
 from medssl.uncertainty.maps import entropy_of
 
 
-class LatentLearning(nn.Module):
+@dataclass(frozen=True)
+class GBDLOptions:
+    """What users may choose of GBDL's losses: lambda of the first stage, beta of the second (thesis 3.3)."""
+
+    ce_weight: float = option(
+        1.0, "stage 1: weight of the cross-entropy", symbol=r"$\lambda_1$", weighs="cross-entropy"
+    )
+    dice_weight: float = option(2.0, "stage 1: weight of the Dice loss", symbol=r"$\lambda_2$", weighs="Dice")
+    mse_weight: float = option(1.0, "stage 1: weight of the MSE", symbol=r"$\lambda_3$", weighs="reconstruction")
+    kl_weight: float = option(0.005, "stage 1: weight of the KL", symbol=r"$\lambda_4$", weighs="KL")
+    kl: str = option("product", "KL of the product of the slices' Gaussians, or their sum", choices=("product", "sum"))
+    beta_ce: float = option(1.0, "stage 2: weight of cross-entropy", symbol=r"$\beta_1$", weighs="cross-entropy")
+    beta_dice: float = option(2.0, "stage 2: weight of the Dice loss", symbol=r"$\beta_2$", weighs="Dice")
+    pseudo_samples: int = option(
+        5, "draws whose mean is a pseudo-label", symbol="$M$", weighs="draws per pseudo-label", at_least=1
+    )
+    pseudo: str = option("soft", "stage 2: probabilities or the most likely class", choices=("soft", "hard"))
+
+
+class LatentLearning(Method):
     """Stage 1: the losses of LRL on a batch of labelled and unlabelled patches.
 
     lambda_1 cross-entropy + lambda_2 Dice on labelled patches (`segmentation_loss` has these weights), lambda_3 mean
@@ -31,12 +54,11 @@ class LatentLearning(nn.Module):
         kl_weight: float = 0.005,
         kl: Literal["product", "sum"] = "product",
     ) -> None:
-        super().__init__()
+        super().__init__(network, segmentation_loss)
         if kl not in ("product", "sum"):
             raise ValueError(f"kl '{kl}' is unknown: product or sum")
         if kl == "sum" and not kl_weight:
             raise ValueError("the kind of KL is chosen, but its weight is 0")
-        self.network, self.segmentation_loss = network, segmentation_loss
         self.mse_weight, self.kl_weight, self.kl = mse_weight, kl_weight, kl
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
@@ -51,7 +73,7 @@ class LatentLearning(nn.Module):
             terms["mse"] = F.mse_loss(output.reconstruction, reconstruction_target(image, output.reconstruction))
             loss = loss + self.mse_weight * terms["mse"]
         if labelled.any():
-            found = self.segmentation_loss(output.logits, batch["label"][labelled])
+            found = self.loss(output.logits, batch["label"][labelled])
             loss = loss + found.pop("loss")
             terms |= found
         return {"loss": loss, **terms}
@@ -79,13 +101,17 @@ class LatentLearning(nn.Module):
             raise ValueError(f"the first stage was trained with {state}, here it has {self.get_extra_state()}")
 
 
-class PosteriorLearning(nn.Module):
+class PosteriorLearning(Method):
     """Stage 2: the posterior network on true labels and on the pseudo-labels of a frozen teacher (LRL).
 
     pseudo: "soft" keeps the probabilities, "hard" their most likely class. With `weigh_by_entropy` a voxel of a
     pseudo-label counts by one minus its entropy over the draws, as a share of the largest possible one. The teacher is
     no part of this module's parameters and state: it has its own checkpoint.
     """
+
+    Options = GBDLOptions
+    bundle: ClassVar[str] = "gbdl"
+    facts = MethodFacts("GBDL", learns_from_unlabelled=True, place=107, coefficients=coefficients_of(GBDLOptions))
 
     def __init__(
         self,
@@ -95,10 +121,9 @@ class PosteriorLearning(nn.Module):
         pseudo: Literal["soft", "hard"] = "soft",
         weigh_by_entropy: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(network, segmentation_loss)
         if pseudo not in ("soft", "hard"):
             raise ValueError(f"pseudo '{pseudo}' is unknown: soft or hard")
-        self.network, self.segmentation_loss = network, segmentation_loss
         self.pseudo, self.weigh_by_entropy = pseudo, weigh_by_entropy
         self._frozen = (pseudo_labels,)  # in a tuple it is not registered
         self._digest = ""
@@ -109,12 +134,12 @@ class PosteriorLearning(nn.Module):
         terms: dict[str, Tensor] = {}
         loss = logits.sum() * 0
         if labelled.any():
-            found = self.segmentation_loss(logits[labelled], batch["label"][labelled])
+            found = self.loss(logits[labelled], batch["label"][labelled])
             loss = loss + labelled.float().mean() * found.pop("loss")
             terms |= found
         if (~labelled).any():
             target, weight = self._targets(image[~labelled])
-            found = self.segmentation_loss(logits[~labelled], target, weight)
+            found = self.loss(logits[~labelled], target, weight)
             loss = loss + (~labelled).float().mean() * found["loss"]
             terms |= {"pseudo_ce": found["ce"], "pseudo_dice": found["dice"]}
             if weight is not None:

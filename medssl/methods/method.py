@@ -25,6 +25,7 @@ class Method(nn.Module):
     """
 
     facts: ClassVar[MethodFacts]
+    bundle: ClassVar[str] = ""  # the one bundle that trains it; any that trains in one stage by default
 
     @dataclass(frozen=True)
     class Options:

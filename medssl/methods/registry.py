@@ -7,9 +7,9 @@ import pkgutil
 from types import ModuleType
 
 from medssl.core.errors import ConfigError
+from medssl.core.options import unknown_name
 from medssl.methods.facts import MethodFacts
 from medssl.methods.method import Method
-from medssl.methods.options import unknown_name
 
 PACKAGE = "medssl.methods"
 
@@ -23,17 +23,13 @@ def find_method(name: str) -> type[Method]:
         return _elsewhere(name)
     known = method_names()
     if name not in known:
-        raise ConfigError(
-            f"{unknown_name(name, known, 'method')} A method of your own: --method package.module:Class."
-        )
+        raise ConfigError(f"{unknown_name(name, known, 'method')} A method of your own: --method package.module:Class.")
     return _method_in(importlib.import_module(f"{PACKAGE}.{name}"))
 
 
 def method_names() -> list[str]:
     """The methods that medssl has, by name: the modules of medssl/methods that define one."""
-    package = importlib.import_module(PACKAGE)
-    names = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
-    return [name for name in names if _methods_in(importlib.import_module(f"{PACKAGE}.{name}"))]
+    return [module.__name__.rpartition(".")[2] for module in _modules() if _methods_in(module)]
 
 
 def facts_of_title(title: str) -> MethodFacts | None:
@@ -42,14 +38,25 @@ def facts_of_title(title: str) -> MethodFacts | None:
 
 
 def _facts_by_title() -> dict[str, MethodFacts]:
-    """Every known title -> its facts. A package adds its own by the entry point group `medssl.method_facts`."""
+    """Every known title -> its facts: of methods, of what modules name in `known_facts`, and of other packages.
+
+    A package adds its own by the entry point group `medssl.method_facts`.
+    """
     facts = [find_method(name).facts for name in method_names()]
+    facts += [known for module in _modules() for known in getattr(module, "known_facts", list)()]
     for entry in importlib.metadata.entry_points(group="medssl.method_facts"):
         try:
             facts += entry.load()()
         except ImportError:  # an extra that is not installed
             continue
-    return {each.title.casefold(): each for each in facts}
+    return {known.title.casefold(): known for known in facts}
+
+
+def _modules() -> list[ModuleType]:
+    """The files of medssl/methods."""
+    package = importlib.import_module(PACKAGE)
+    names = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
+    return [importlib.import_module(f"{PACKAGE}.{name}") for name in names]
 
 
 def _elsewhere(name: str) -> type[Method]:
@@ -57,7 +64,9 @@ def _elsewhere(name: str) -> type[Method]:
     try:
         found = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"method '{name}': {error}. Is the package installed, or its folder in PYTHONPATH?") from error
+        raise ConfigError(
+            f"method '{name}': {error}. Is the package installed, or its folder in PYTHONPATH?"
+        ) from error
     if not (inspect.isclass(found) and issubclass(found, Method)):
         raise ConfigError(f"method '{name}': not a subclass of medssl.methods.Method.")
     if not hasattr(found, "facts"):

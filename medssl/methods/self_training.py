@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from medssl.methods.method import Method
 from medssl.networks.blocks import at_least_two
 from medssl.networks.unet import MCDropoutUNet3D
 
@@ -19,13 +20,12 @@ class UNetTeacher(MCDropoutUNet3D):
         return probs.expand(samples, *probs.shape)
 
 
-class TeacherLearning(nn.Module):
+class TeacherLearning(Method):
     """Stage 1: the segmentation loss on the labelled patches of a batch."""
 
     def __init__(self, network: UNetTeacher, segmentation_loss: nn.Module) -> None:
-        super().__init__()
-        self.network, self.segmentation_loss = network, segmentation_loss
+        super().__init__(network, segmentation_loss)
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         labelled = batch["is_labelled"].bool()
-        return self.segmentation_loss(self.network(batch["image"][labelled]), batch["label"][labelled])
+        return self.loss(self.network(batch["image"][labelled]), batch["label"][labelled])

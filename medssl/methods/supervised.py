@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
+
+from medssl.methods.facts import MethodFacts
+from medssl.methods.method import Method
 
 
-class Supervised(nn.Module):
+class Supervised(Method):
     """The segmentation loss of `network` on labelled batches (`image`, `label`)."""
 
-    def __init__(self, network: nn.Module, loss: nn.Module) -> None:
-        super().__init__()
-        self.network, self.loss = network, loss
+    facts = MethodFacts("supervised", learns_from_unlabelled=False, place=0)
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         return self.loss(self.network(batch["image"]), batch["label"])

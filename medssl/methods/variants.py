@@ -5,12 +5,13 @@ against other keys.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from torch import nn
 
 from medssl.core.errors import ConfigError
+from medssl.methods.facts import PLACE_OF_OTHERS, MethodFacts
 from medssl.methods.gbdl import LatentLearning, PosteriorLearning
 from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.methods.self_training import TeacherLearning, UNetTeacher
@@ -28,6 +29,7 @@ class Variant:
     """
 
     title: str
+    place: int = PLACE_OF_OTHERS
     lrl: Changes = field(default_factory=dict)
     first_stage: Changes = field(default_factory=dict)
     second_stage: Changes = field(default_factory=dict)
@@ -45,7 +47,12 @@ class Variant:
         if not with_lrl and (parts[0] or parts[1]):
             raise ConfigError("self-training has no LRL: only options of the second stage can be joined with it.")
         title = f"{self.title}, {other.title.removeprefix('GBDL, ')}"
-        return Variant(title, parts[0], parts[1], parts[2], with_lrl)
+        return Variant(title, PLACE_OF_OTHERS, parts[0], parts[1], parts[2], with_lrl)
+
+    @property
+    def facts(self) -> MethodFacts:
+        """What a run of this variant stores of its method."""
+        return replace(PosteriorLearning.facts, title=self.title, place=self.place)
 
     @property
     def _changes(self) -> tuple[Changes, Changes, Changes]:
@@ -55,17 +62,17 @@ class Variant:
 WITHOUT_Z: Changes = {"with_z": False, "with_reconstruction": False}
 
 VARIANTS: dict[str, Variant] = {
-    "gbdl": Variant("GBDL"),
+    "gbdl": Variant("GBDL", 107),
     # thesis, table 3.1
-    "volume": Variant("Volume-based LRL", lrl={"latent": "volume"}),
-    "ic": Variant("IC-LRL", lrl={"latent": "independent"}),
+    "volume": Variant("Volume-based LRL", 102, lrl={"latent": "volume"}),
+    "ic": Variant("IC-LRL", 103, lrl={"latent": "independent"}),
     # thesis, table 3.2
-    "no_mse": Variant("GBDL w/o L_MSE", lrl={"with_reconstruction": False}),
-    "no_kl": Variant("GBDL w/o L_KL", first_stage={"kl_weight": 0.0}),
-    "shared_encoder": Variant("GBDL w/ shared encoders", lrl={"shared_encoder": True}),
+    "no_mse": Variant("GBDL w/o L_MSE", 104, lrl={"with_reconstruction": False}),
+    "no_kl": Variant("GBDL w/o L_KL", 105, first_stage={"kl_weight": 0.0}),
+    "shared_encoder": Variant("GBDL w/ shared encoders", 106, lrl={"shared_encoder": True}),
     # controls: what remains without the generative part
-    "self_training": Variant("self-training", with_lrl=False),
-    "no_z": Variant("GBDL without Z", lrl=WITHOUT_Z, first_stage={"kl_weight": 0.0}),
+    "self_training": Variant("self-training", 100, with_lrl=False),
+    "no_z": Variant("GBDL without Z", 101, lrl=WITHOUT_Z, first_stage={"kl_weight": 0.0}),
     # our attempts to make the generative part count
     "bounded_v": Variant("GBDL, bounded v", lrl={"v_bound": 1.0}),
     "sum_kl": Variant("GBDL, sum of slice KLs", first_stage={"kl": "sum"}),
@@ -83,6 +90,11 @@ VARIANTS: dict[str, Variant] = {
         lrl={"covariance": "released", "c": 10.0, "shared_head": True, "label_bottleneck": True, "last_kernel": 1},
     ),
 }
+
+
+def known_facts() -> list[MethodFacts]:
+    """The facts of every variant, for runs that were made before they stored them."""
+    return [variant.facts for variant in VARIANTS.values()]
 
 
 def gbdl_variant(name: str) -> Variant:

@@ -1,6 +1,7 @@
 """MLflow gets the configuration, tags, losses and files of a run, in SQLite where nothing else is asked for."""
 
 import fcntl
+import inspect
 import os
 import signal
 import sqlite3
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from medssl.engine import RunFolder, start_tracking
-from medssl.engine.tracking import MlflowTracker, NoTracker, _one_at_a_time, default_tracking_uri
+from medssl.engine.tracking import MlflowTracker, NoTracker, Tracker, _one_at_a_time, default_tracking_uri
 
 FACTS = {
     "name": "smoke", "bundle": "mcdropout_unet3d", "git_sha": "abc", "split_hash": "def", "seed": 3,
@@ -135,6 +136,20 @@ def test_tracking_that_is_off_takes_every_call(tmp_path):
     tracker.finish("FAILED")
     folder.is_writer = False
     assert isinstance(start_tracking(folder, tmp_path), NoTracker), "only the first process tracks"
+
+
+@pytest.mark.parametrize("tracker", [MlflowTracker, NoTracker])
+def test_trackers_have_the_same_methods_with_the_same_arguments(tracker):
+    def methods(kind):
+        public = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+        return {name: inspect.signature(value) for name, value in public.items() if inspect.isfunction(value)}
+
+    assert methods(tracker) == methods(Tracker) and "log_metrics" in methods(tracker)
+
+
+def test_misspelt_call_of_tracking_that_is_off_fails():
+    with pytest.raises(AttributeError, match="log_metric"):
+        NoTracker().log_metric(1)
 
 
 def test_thread_rests_between_stages_and_the_run_goes_on(tmp_path):

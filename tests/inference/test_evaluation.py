@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from medssl.core.errors import MedsslError
+from medssl.data import Pipeline, facts_from_json
+from medssl.data.volumes import write_nifti
+from medssl.inference import Evaluation, MCDropoutInferer, Predictor
 from medssl.inference.evaluation import require_consistent_overlaps
 from medssl.metrics import evaluate_masks
+from medssl.networks import MCDropoutUNet3D
 
 
 def test_table_agrees_with_the_stored_predictions(trained_run):
@@ -37,6 +41,25 @@ def test_contradicting_means_are_refused():
     require_consistent_overlaps([{"dice": 0.8, "jaccard": 0.8 / 1.2}, {"dice": 0.5, "jaccard": 0.5 / 1.5}])
     with pytest.raises(MedsslError, match="contradict"):
         require_consistent_overlaps([{"dice": 0.891, "jaccard": 0.793}])
+
+
+def test_rows_and_settings_are_stored_before_a_contradiction_is_told(tmp_path, monkeypatch):
+    scans = {"image": np.arange(16**3).reshape(16, 16, 16) % 250, "label": np.eye(16)[..., None] * np.ones(16)}
+    for name, voxels in scans.items():
+        write_nifti(tmp_path / f"{name}.nii.gz", voxels, np.eye(4), np.int16)
+    case = {"id": "a", "role": "test", **{name: str(tmp_path / f"{name}.nii.gz") for name in ("image", "label")}}
+    sizes = {"window": [0, 250], "slice_size": None, "region_size": None, "patch_size": [16, 16, 16]}
+    facts = facts_from_json("folder", **sizes, label_map={"1": 1}, structures={"1": "bright"})
+    predictor = Predictor(
+        MCDropoutUNet3D(1, 2, widths=(4, 8)), Pipeline(facts), MCDropoutInferer((16, 16, 16), (16, 16, 16), samples=0)
+    )
+    wrong = {"dice": 0.9, "jaccard": 0.5, "hd95": 1.0, "asd": 1.0, "assd": 1.0}
+    monkeypatch.setattr("medssl.inference.scoring.evaluate_masks", lambda *masks: wrong)
+    with pytest.raises(MedsslError, match="contradict"):
+        Evaluation(predictor, [case], tmp_path / "evaluation").run()
+    (row,) = csv.DictReader((tmp_path / "evaluation" / "per_case.csv").open())
+    assert (row["case"], float(row["dice"]), float(row["jaccard"])) == ("a", 0.9, 0.5)
+    assert json.loads((tmp_path / "evaluation" / "settings.json").read_text())["n_cases"] == 1
 
 
 def test_no_cases_is_an_error_not_a_perfect_score():

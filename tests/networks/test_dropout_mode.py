@@ -2,9 +2,15 @@
 
 import pytest
 import torch
+from monai.networks.layers import DropPath
+from monai.networks.nets import SegResNet, VNet
 from torch import nn
 
-from medssl.networks import mc_dropout
+from medssl.core.errors import ConfigError
+from medssl.networks import mc_dropout, require_dropout
+from medssl.networks.mc_dropout import seeded_dropout
+
+KINDS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
 def network() -> nn.Sequential:
@@ -72,3 +78,44 @@ def test_sampling_inside_of_sampling_comes_back_to_sampling():
         with mc_dropout(net, enabled=False):
             assert not any(modes(net))
         assert modes(net) == inside
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_dropout_samples_and_follows_its_rows_seed(kind):
+    layer, x = kind(0.5).eval(), torch.rand(3, 8, 5)
+    with mc_dropout(layer):
+        assert not torch.equal(layer(x), layer(x))
+    with seeded_dropout(layer, [5, 6, 7]):
+        together = layer(x)
+    with seeded_dropout(layer, [7]):
+        alone = layer(x[2:])
+    assert torch.equal(together[2:], alone) and not torch.equal(together, x)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("kind", [nn.AlphaDropout, nn.FeatureAlphaDropout])
+def test_seeded_alpha_dropout_gives_the_values_of_torchs(kind, p):
+    layer, x = kind(p), torch.full((1, 4000, 1), 0.25)
+    theirs = layer(x)
+    with seeded_dropout(layer, [1]):
+        ours = layer(x)
+    assert torch.allclose(ours.unique(), theirs.unique(), atol=1e-6)
+    assert ours.mean().item() == pytest.approx(theirs.mean().item(), abs=0.08)
+
+
+def test_stochastic_depth_is_no_dropout():
+    net = nn.Sequential(DropPath(0.5), nn.Dropout(0.0))
+    with mc_dropout(net):
+        assert not net[0].training
+    with pytest.raises(ConfigError, match="network Sequential has no dropout layer"):
+        require_dropout(net, 1)
+
+
+def test_samples_of_a_network_without_dropout_are_refused_with_the_way_out():
+    text = r"network SegResNet has no dropout.*samples 20 would all be the same.*--samples 0"
+    for silent in (SegResNet(), SegResNet(dropout_prob=0.0)):
+        with pytest.raises(ConfigError, match=text):
+            require_dropout(silent, 20)
+        require_dropout(silent, 0)
+    require_dropout(SegResNet(dropout_prob=0.2), 20)
+    require_dropout(VNet(), 20)

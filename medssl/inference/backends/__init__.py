@@ -10,6 +10,7 @@ from medssl.core.errors import ConfigError
 from medssl.inference.backends.compiled import CompiledBackend
 from medssl.inference.backends.eager import EagerBackend
 from medssl.inference.backends.int8 import Int8Backend
+from medssl.inference.backends.one_window import require_parts
 from medssl.inference.backends.openvino import OpenVINOBackend, converted
 
 BACKENDS = ("eager", "compile", "openvino", "int8")
@@ -37,6 +38,12 @@ def check_backend(name: str) -> str:
     if name not in BACKENDS:
         raise ConfigError(f"backend '{name}': there are {', '.join(BACKENDS)}.")
     return name
+
+
+def require_network_for(name: str, network: nn.Module) -> None:
+    """ConfigError if the back end `name` cannot compute passes of `network`; `eager` takes any."""
+    if check_backend(name) != "eager":
+        require_parts(network)
 
 
 def open_backend(name: str, network: nn.Module, window: Sequence[int], models_dir: str | Path | None = None) -> Backend:

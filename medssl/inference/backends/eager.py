@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from medssl.networks.mc_dropout import generator_of, seeded_dropout
+from medssl.networks.outputs import main_output
 
 
 class EagerBackend:
@@ -23,7 +24,7 @@ class EagerBackend:
     def whole(self, windows: Tensor, seeds: Sequence[int] | None) -> Tensor:
         dropout = nullcontext() if seeds is None else seeded_dropout(self.network, seeds)
         with mixed_precision(windows), dropout:
-            return self.network(windows)
+            return main_output(self.network(windows))
 
     def encode(self, windows: Tensor) -> list[Tensor]:
         with mixed_precision(windows):

@@ -48,7 +48,9 @@ class OneWindowBackend(ABC):
 
 def require_parts(network: nn.Module) -> None:
     """ConfigError unless `network` has the parts that fixed graphs are made of."""
-    if not all(hasattr(network, part) for part in PARTS):
+    missing = [part for part in PARTS if not hasattr(network, part)]
+    if missing:
         raise ConfigError(
-            f"{type(network).__name__}: has no {', '.join(PARTS)}, which this back end needs. Use --backend eager."
+            f"network {type(network).__name__}: has no {', '.join(missing)}, which compile, openvino and int8 need; "
+            "medssl.networks.MCDropoutUNet3D has. Use --backend eager."
         )

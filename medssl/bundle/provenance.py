@@ -1,29 +1,12 @@
-"""Where a run came from: the configuration MONAI executes, the command, the source's commit."""
+"""Where a run came from: its configuration in flat keys, its command, the commit of the source."""
 
-import inspect
 import json
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
-from monai.bundle import ConfigParser
-
 import medssl
-
-
-def executing_config() -> dict[str, Any]:
-    """The configuration (before references are resolved) that MONAI executes now, {} outside of a bundle.
-
-    MONAI hands its parser to nothing it instantiates, so it is looked up on the call stack.
-    """
-    frame = inspect.currentframe()
-    while frame is not None:
-        parser = frame.f_locals.get("self")
-        if isinstance(parser, ConfigParser):
-            return {key: value for key, value in parser.get().items() if key != "_meta_"}
-        frame = frame.f_back
-    return {}
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, str]:

@@ -1,0 +1,71 @@
+"""After the last stage: the trained network is exported, tested, and the run is finished."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from medssl.bundle.keys import given_options
+from medssl.bundle.network_config import network_config
+from medssl.bundle.scan_data import ScanData
+from medssl.bundle.session import Session
+from medssl.core.options import option
+from medssl.inference.evaluation import Evaluation
+from medssl.inference.export import export_bundle
+from medssl.inference.mc_dropout import MODES, MCDropoutInferer
+from medssl.inference.predictor import Predictor
+from medssl.report.finish import finish_run
+
+
+@dataclass(frozen=True)
+class InferenceOptions:
+    """How a trained network predicts."""
+
+    samples: int = option(20, "Monte Carlo samples", at_least=0)
+    stride: list[int] = option((8, 8, 8), "of the windows, in voxels", at_least=1)
+    window_size: list[int] | None = option(None, "of the windows; the patch's by default", at_least=1)
+    window_batch: int | str = option("auto", "windows computed at once; auto: as memory allows", incidental=True)
+    mode: str = option("fast", "how samples are drawn", choices=MODES)
+    backend: str = option("eager", "what computes", choices=("eager", "compile", "openvino", "int8"))
+    metric_workers: int | None = option(
+        None, "processes that compute metrics; as many as pay by default", incidental=True
+    )
+
+
+class ScanEvaluation:
+    """Exports and tests the network of a finished training on scans."""
+
+    def __init__(
+        self, network: nn.Module, data: ScanData, session: Session, bundle_root: str | Path, **listed: Any
+    ) -> None:
+        self.network = network
+        self.options = given_options(InferenceOptions, listed)
+        self.data, self.session, self.bundle_root = data, session, bundle_root
+
+    @cached_property
+    def inferer(self) -> MCDropoutInferer:
+        asked = self.options
+        window = tuple(asked.window_size or self.data.patch_size)
+        return MCDropoutInferer(
+            window=window,
+            stride=asked.stride,
+            samples=asked.samples,
+            window_batch=asked.window_batch,
+            mode=asked.mode,
+            backend=asked.backend,
+        )
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        return Predictor(self.network, self.data.pipeline, self.inferer, self.session.device, seed=self.session.seed)
+
+    def run(self) -> None:
+        """Export, test, finish."""
+        definition = network_config(self.network, data=self.data)
+        export_bundle(self.session.folder, self.bundle_root, self.predictor, definition)
+        output = self.session.folder.path / "evaluation"
+        cases = self.data.split.role("test")
+        Evaluation(self.predictor, cases, output, metric_workers=self.options.metric_workers).run()
+        finish_run(self.session.folder, self.session.tracker)

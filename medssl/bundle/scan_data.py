@@ -1,0 +1,121 @@
+"""The data of a bundle for scans: which cases there are, who plays which role, how they become patches."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import ignite.distributed as idist
+from torch.utils.data import DataLoader
+
+from medssl.bundle.keys import given_options
+from medssl.core.options import option
+from medssl.data.datasets import DatasetFacts, DataSource, open_dataset
+from medssl.data.mixing import MixedDataset, training_dataset
+from medssl.data.pipeline import Pipeline
+from medssl.data.sampling import AugmentedDataset, cache_cases, thesis_steps_per_epoch, whole_scans
+from medssl.data.split import Split, split_cases
+from medssl.data.validate import check_cases, require_valid
+from medssl.methods.facts import MethodFacts
+
+Sizes = list[int]
+
+
+@dataclass(frozen=True)
+class ScanDataOptions:
+    """What a training on scans is told of its data."""
+
+    dataset_name: str = option("folder", "the data set: kits19, left_atrium, liver, hippocampus, phantom or folder")
+    dataset_dir: str = option("data", "the folder of the data set", place=True)
+    target: str | None = option(None, "what is segmented, of the data set's targets; its first by default")
+    window: list[float] | None = option(None, "[low, high] in Hounsfield units, in place of the data set's")
+    download: bool = option(False, "fetch a missing task of the Medical Segmentation Decathlon", place=True)
+    labelled: int | float | None = option(None, "cases trained with their labels, or their share; a preset by default")
+    unlabelled: int | float | None = option(None, "cases trained without labels, or their share; the rest by default")
+    validation: int | float | None = option(None, "cases to validate with, or their share of the training cases")
+    test: int | float | None = option(None, "cases to test with, or their share of all")
+    lists_dir: str | None = option(None, "folder with train.list and test.list, which say who is who", place=True)
+    split_seed: int = option(0, "draws validation and test cases")
+    seed: int = option(0, "draws the labelled cases, the first weights and all else", incidental=True)
+    slice_size: Sizes | None = option(None, "[height, width] that slices are resized to", at_least=1)
+    region_size: Sizes | None = option(None, "[height, width] of the region that patches come from", at_least=1)
+    patch_size: Sizes | None = option(None, "[height, width, depth] of patches and windows", at_least=1)
+    paper_crop: bool = option(False, "centre the region with the label, of test cases too; reports then say so")
+    cache: str = option("memory", "where prepared cases are kept", choices=("memory", "disk", "none"), incidental=True)
+    cache_dir: str = option("", "folder of the cache on disk", place=True)
+
+
+class ScanData:
+    """The cases of a data set, their split and their way to tensors; each is made when it is first asked for."""
+
+    def __init__(self, **listed: Any) -> None:
+        self.options = given_options(ScanDataOptions, listed)
+
+    @cached_property
+    def source(self) -> DataSource:
+        asked = self.options
+        window = None if asked.window is None else tuple(asked.window)
+        return open_dataset(asked.dataset_name, asked.dataset_dir, asked.target, window, asked.download)  # type: ignore[arg-type]
+
+    @property
+    def facts(self) -> DatasetFacts:
+        return self.source.facts
+
+    @property
+    def num_classes(self) -> int:
+        return self.facts.num_classes
+
+    @cached_property
+    def split(self) -> Split:
+        names = ("labelled", "unlabelled", "validation", "test", "seed", "split_seed", "lists_dir")
+        asked = asdict(self.options)
+        return split_cases(self.source, **{name: asked[name] for name in names})
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        asked = self.options
+        return Pipeline(self.facts, asked.slice_size, asked.region_size, asked.patch_size, asked.paper_crop)
+
+    @property
+    def patch_size(self) -> tuple[int, int, int]:
+        return self.pipeline.geometry.patch_size
+
+    def check(self, runs_dir: str | Path) -> None:
+        """Raise DataError if a case is bad; files that have not changed are not read again in later runs."""
+        check_scans(self.split.cases, self.facts.label_ids, runs_dir)
+
+    @cached_property
+    def mixed_patches(self) -> MixedDataset:
+        """Augmented patches of labelled and unlabelled cases."""
+        return training_dataset(self.split, self.pipeline, self.options.cache, self.options.cache_dir)
+
+    @cached_property
+    def labelled_patches(self) -> AugmentedDataset:
+        """Augmented patches of the labelled cases."""
+        prepared = self.pipeline.preprocessing(training=True)
+        cached = cache_cases(self.split.role("labelled"), prepared, self.options.cache, self.options.cache_dir)
+        return AugmentedDataset(cached, self.pipeline.augmentation())
+
+    def patches_for(self, method: MethodFacts) -> AugmentedDataset | MixedDataset:
+        """What a method trains on."""
+        return self.mixed_patches if method.learns_from_unlabelled else self.labelled_patches
+
+    @cached_property
+    def validation_scans(self) -> DataLoader:
+        return self.whole_scans(self.split.role("validation"))
+
+    def whole_scans(self, cases: list[dict[str, Any]]) -> DataLoader:
+        """Cases with their labels, whole and one at a time."""
+        return whole_scans(cases, self.pipeline, self.options.cache, self.options.cache_dir)
+
+    def steps_per_epoch(self, batch_size: int) -> int:
+        """As many as the thesis has."""
+        counts = self.split.counts
+        return thesis_steps_per_epoch(counts["labelled"], counts["unlabelled"], batch_size)
+
+
+def check_scans(cases: list[dict[str, Any]], label_ids: list[int] | None, runs_dir: str | Path) -> None:
+    """Raise DataError if one of `cases` is bad; the first process looks for all."""
+    if idist.get_rank() == 0:
+        print(f"checking {len(cases)} cases", flush=True)
+        require_valid(check_cases(cases, label_ids, Path(runs_dir) / "data_checks.json"))

@@ -1,0 +1,178 @@
+"""What surrounds a training: its folder with run.json and split.json, its tracking, its device and its rhythm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+import medssl
+from medssl.bundle.command import current_command
+from medssl.bundle.keys import given_options
+from medssl.bundle.provenance import command_line, flatten, source_commit
+from medssl.core.flags import flag
+from medssl.core.options import option
+from medssl.core.run_folder import RunFolder
+from medssl.engine.tracking import MlflowTracker, NoTracker, Tracker, default_tracking_uri
+from medssl.methods.facts import MethodFacts
+from medssl.methods.registry import find_method
+
+LARGE_ON_CPU = 5_000_000  # parameters
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """Where a training writes, how it is tracked, and how often it looks up from its work."""
+
+    output_dir: str | None = option(
+        None, "the run's folder; by default runs/<bundle>/<data>_<labels>_seed<n>", place=True
+    )
+    runs_dir: str = option("runs", "the folder of all runs: tracking and the checks of the data", place=True)
+    resume: bool = option(False, "go on with the run in output_dir", place=True)
+    mlflow: bool = option(True, "track the run with MLflow", place=True)
+    tracking_uri: str | None = option(None, "MLflow's server; an SQLite file in runs_dir by default", place=True)
+    title: str | None = option(None, "the run's name in tables; that of its method by default", incidental=True)
+    val_interval: int = option(10, "epochs from one validation to the next", at_least=1)
+    save_interval: int = option(1, "epochs from one checkpoint to the next", at_least=1, incidental=True)
+    num_workers: int = option(2, "processes that load data", at_least=0, incidental=True)
+    amp: bool | None = option(None, "mixed precision; by default where there is a GPU")
+
+
+class DataOfRun(Protocol):
+    """What a run is trained on, in facts for its run.json; `dataset` is one of them."""
+
+    def run_facts(self) -> dict[str, Any]: ...
+
+
+class SplitOfRun(Protocol):
+    """Who is labelled, unlabelled, validation and test."""
+
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def counts(self) -> dict[str, int]: ...
+
+    def write(self, path: str | Path) -> None: ...
+
+
+class Session:
+    """A run's folder, its tracker and what all of its stages share.
+
+    method: what is trained: a method's name, or anything with `facts`. keys: what the run notes of its bundle's keys,
+    as `known_keys` has them. The folder is made, and locked, when it is first asked for.
+    """
+
+    def __init__(
+        self,
+        bundle: str,
+        method: Any,
+        data: DataOfRun,
+        split: SplitOfRun,
+        network: nn.Module,
+        device: torch.device | str,
+        seed: int = 0,
+        run_name: str = "",
+        keys: Mapping[str, list[str]] | None = None,
+        **listed: Any,
+    ) -> None:
+        self.options = given_options(SessionOptions, listed)
+        self.bundle, self.data, self.split, self.network, self.seed = bundle, data, split, network, seed
+        self.device, self.keys, self.run_name = torch.device(device), keys or {}, run_name
+        self.method_facts: MethodFacts = find_method(method).facts if isinstance(method, str) else method.facts
+
+    @property
+    def title(self) -> str:
+        """The run's name in tables."""
+        return self.options.title or self.method_facts.title
+
+    @property
+    def amp(self) -> bool:
+        return torch.cuda.is_available() if self.options.amp is None else self.options.amp
+
+    @cached_property
+    def folder(self) -> RunFolder:
+        path = self.options.output_dir or f"runs/{self.bundle}/{self.run_name}"
+        return open_run(path, self._facts(), self.split, self.network, self.options.resume)
+
+    @cached_property
+    def tracker(self) -> Tracker:
+        return start_tracking(self.folder, self.options.runs_dir, self.options.tracking_uri, self.options.mlflow)
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "bundle": self.bundle,
+            "method": self.title,
+            "method_facts": self.method_facts.to_json(),
+            "keys": dict(self.keys),
+            **self.data.run_facts(),
+            "seed": self.seed,
+        }
+
+
+def open_run(
+    path: str | Path, facts: Mapping[str, Any], split: SplitOfRun, network: nn.Module, resume: bool | str = False
+) -> RunFolder:
+    """The run's folder with run.json and split.json in place. facts: of the bundle, the method and the data."""
+    resume = flag(resume, "resume")
+    parameters = sum(p.numel() for p in network.parameters())
+    command = current_command()
+    all_facts = {
+        "name": Path(path).name,
+        **facts,
+        **split.counts,
+        "split_hash": split.hash,
+        "git_sha": source_commit(),
+        "parameters": parameters,
+        "medssl_version": medssl.__version__,
+        "command": command_line(),
+        "config": {} if command is None else flatten(command.config),
+    }
+    if resume and (Path(path) / "split.json").is_file():
+        split.write(Path(path) / "split.json")  # refuses another split before the run is touched
+    if not torch.cuda.is_available() and parameters > LARGE_ON_CPU:
+        print("No GPU was found: full size takes days here. The overlay bench.json fits a CPU.", flush=True)
+    folder = RunFolder(path, resume, all_facts)
+    if folder.is_writer:
+        split.write(folder.path / "split.json")
+    return folder
+
+
+def start_tracking(
+    folder: RunFolder, runs_dir: str | Path, tracking_uri: str | None = None, enabled: bool | str = True
+) -> Tracker:
+    """The MLflow run of `folder` (continued if the run was resumed), or a stand-in where tracking is off."""
+    if not flag(enabled, "mlflow") or not folder.is_writer:
+        return NoTracker()
+    facts = folder.facts()
+    uri = tracking_uri or default_tracking_uri(runs_dir)
+    run_id = facts.get("mlflow_run_id") if facts.get("tracking_uri") == uri else None
+    tracker = MlflowTracker(uri, experiment=f"medssl/{facts['bundle']}", run_name=facts["name"], run_id=run_id)
+    tracker.set_tags(
+        {key: facts[key] for key in ("git_sha", "split_hash", "seed", "dataset", "method", "medssl_version")}
+    )
+    if run_id is None:
+        tracker.log_params(facts["config"])
+    return tracker
+
+
+def default_run_name(
+    bundle: str,
+    dataset: str,
+    labelled: int | float | None,
+    seed: int,
+    variant: str = "",
+    lists_dir: str | Path | None = None,
+) -> str:
+    """`<dataset>_<labelled>_seed<seed>`, the data set after the variant's name where that is not the bundle's.
+
+    lists_dir: of the lists that say which images are labelled; the run is then called after it, `list_<its name>`.
+    """
+    name = f"{variant}_{dataset}" if variant not in ("", bundle) else dataset
+    labels = "preset" if labelled is None else str(labelled)
+    if lists_dir is not None:
+        labels = f"list_{Path(lists_dir).resolve().name}"
+    return f"{name}_{labels}_seed{seed}"
