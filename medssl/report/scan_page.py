@@ -78,7 +78,7 @@ def _telling_case(run: Run, case: str, name: str) -> dict[str, Any]:
         caption += f", HD95 {HD95.text(distance_mm)} mm"
     content: dict[str, Any] = {"title": f"{name}: {case}", "caption": caption, "image": None, "problem": ""}
     try:
-        content["image"] = picture(_case_figure, run, case)
+        content["image"] = picture(case_panel, load_case(run, case), run.structures, run.facts.get("window"))
     except MedsslError as error:  # the scans may have moved since; the numbers still stand
         content["problem"] = f"No picture: {without_paths(str(error), run.folder)}"
     return content

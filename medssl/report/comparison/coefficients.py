@@ -16,6 +16,7 @@ PLACES_OF_RUNS_MADE_BEFORE = {
     "bundle_root", "dataset_dir", "output_dir", "runs_dir", "cache", "cache_dir", "first_stage_from", "resume",
     "download", "mlflow", "tracking_uri", "device", "num_workers", "window_batch", "save_interval",
 }  # fmt: skip
+GIVEN_OPTIONS = "options::"  # an option of a method is a key of its own, or stands among `options`
 
 Setting = dict[str, str | float]
 
@@ -114,7 +115,8 @@ def _coefficients(run: Run) -> dict[str, float]:
 
 def _setting(run: Run) -> Setting:
     """All that makes the run's experiment: its configuration with numbers as numbers, and its data."""
-    config = {key: _number_or_text(text) for key, text in (run.facts.get("config") or {}).items()}
+    stored = run.facts.get("config") or {}
+    config = {key.removeprefix(GIVEN_OPTIONS): _number_or_text(text) for key, text in stored.items()}
     facts: Setting = {"dataset_name": str(run.facts["dataset"]), "labelled": float(run.facts["labelled"])}
     incidental = _incidental_keys(run)
     kept = {key: value for key, value in config.items() if key not in incidental}
