@@ -161,8 +161,8 @@ def review(
 ) -> None:
     """Rank cases by their need of a human; write worklist.csv and review.html. Exit code 3 if any failed."""
     from medssl.review.effort import Effort, parse_budget
-    from medssl.review.page import write_page
     from medssl.review.queue import build_queue
+    from medssl.review.review_page import write_page
     from medssl.review.sources import open_source
     from medssl.review.strategies import check_strategy
     from medssl.review.tables import print_queue
@@ -192,15 +192,12 @@ def samples(
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
 ) -> None:
     """Measure time and quality against the number of samples; write RUN/samples.csv for the report."""
-    from medssl.engine import read_facts
-    from medssl.inference.sample_curve import write_sample_curve
+    from medssl.core.run_folder import read_facts
+    from medssl.report.tasks import task_of
 
-    write, kind = write_sample_curve, read_facts(run).get("task", "segmentation")
-    if kind == "classification":
-        from natural_image_ext.inference import write_picture_curve as write
-    if kind == "scenes":
-        from natural_image_ext.inference import write_scene_curve as write
-    console.print(f"{write(run, _numbers(values), cases)}: shown by 'medssl report {run}'")
+    task = task_of(read_facts(run), run / "run.json")
+    path = task.write_sample_curve(run, _numbers(values), cases)
+    console.print(f"{path}: shown by 'medssl report {run}'")
 
 
 @app.command("compare-modes")

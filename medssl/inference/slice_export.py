@@ -21,7 +21,7 @@ def export_slices(folder: RunFolder, bundle_root: str | Path, predictor: Predict
     changes = {
         "network_def": {"_target_": network.builder, **network.arguments},
         **scan_settings(predictor),
-        **predictor.inferer.settings(),
+        **predictor.inferer.bundle_settings(),
     }
     describe = partial(_describe_slices, predictor.pipeline)
     return export_network(folder, bundle_root, network, changes, describe, "scans_inference.json")

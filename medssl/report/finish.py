@@ -4,7 +4,8 @@ from medssl.core.checkpoint import CheckpointStore
 from medssl.core.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker
 from medssl.report.figures.files import write_figures
-from medssl.report.runs import Run, load_run
+from medssl.report.run import Run
+from medssl.report.runs import load_run
 from medssl.report.tables import summarise
 
 
@@ -45,7 +46,7 @@ def _close(folder: RunFolder, tracker: MlflowTracker | NoTracker, status: str) -
 def _test_metrics(run: Run) -> dict[str, float]:
     """`test_dice_kidney`, `test_error` and the like; what was measured of all images together goes before means."""
     metrics: dict[str, float] = {}
-    for row in summarise(run.per_case):
+    for row in summarise(run.per_case, run.task.metrics):
         for name, stat in row.stats.items():
             if stat.n:
                 metrics[f"test_{name}_{row.structure.replace(' ', '_')}".rstrip("_")] = stat.mean

@@ -12,7 +12,8 @@ from medssl.data.volumes import content_digest, split_address
 from medssl.inference.batch import PredictionEngine
 from medssl.inference.outputs import read_record
 from medssl.inference.predictor import load_predictor
-from medssl.report.runs import Run, load_run
+from medssl.report.run import Run
+from medssl.report.runs import load_run
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def source_of_run(folder: str | Path, scans: str | Path | None = None) -> Source
     Raises ConfigError for a run of pictures, DataError where nothing was evaluated.
     """
     run = load_run(folder)
-    if run.kind != "segmentation":
+    if not run.task.of_scans:
         raise ConfigError(f"{folder}: a run on {run.task.cases}. The queue is for scans with slices to look at.")
     predictions = run.folder / "evaluation" / "predictions"
     stored = {file.name.removesuffix("_seg.nii.gz") for file in predictions.glob("*_seg.nii.gz")}

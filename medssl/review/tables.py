@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from medssl.metrics.catalogue import BITS, MILLILITRES, Metric
 from medssl.report.comparison.terminal import grid_table
-from medssl.report.grids import Cell, Column, Grid, Row
+from medssl.report.grids import Cell, Column, Grid, GridRow
 from medssl.review.effort import Choice, Effort
 from medssl.review.queue import Entry, Queue, time_text
 from medssl.uncertainty.ranking import REACH_MM
 
 TOP = 10
-MEASURES = {"surroundings_entropy_bits": ("bits", 3), "volume_ml": ("ml", 2)}  # of a structure: unit and decimals
+STRUCTURE_MEASURES = (  # of the record of a case
+    Metric("surroundings_entropy_bits", "Entropy around it", unit=BITS),
+    Metric("volume_ml", "Volume", unit=MILLILITRES, decimals=2),
+)
 NAMES_WIDTH, MEASURE_WIDTH = 84, 11
 
 
@@ -23,7 +27,7 @@ def print_queue(queue: Queue, console: Console, top: int = TOP) -> None:
         console.print(grid_table(failures_grid(queue), "Failed: these need a human first"))
     if queue.entries:
         room = max(0, console.width - NAMES_WIDTH) // max(1, MEASURE_WIDTH * len(queue.structures))
-        grid = every_case_grid(queue, queue.entries[:top], list(MEASURES)[:room])
+        grid = every_case_grid(queue, queue.entries[:top], STRUCTURE_MEASURES[:room])
         console.print(grid_table(grid, f"Review queue: {queue.name}", order_text(queue)))
     more = len(queue.entries) - top
     if more > 0:
@@ -34,20 +38,20 @@ def print_queue(queue: Queue, console: Console, top: int = TOP) -> None:
 def failures_grid(queue: Queue) -> Grid:
     """Rank, case and reason of every case without a usable prediction."""
     rows = [
-        Row([Cell(str(rank)), Cell(case, strong=True), Cell(reason)])
+        GridRow([Cell(str(rank)), Cell(case, strong=True), Cell(reason)])
         for rank, (case, reason) in enumerate(queue.failures.items(), start=1)
     ]
     return Grid([Column("Rank"), Column("Case", "text"), Column("What happened", "text wide")], rows)
 
 
-def every_case_grid(queue: Queue, entries: Sequence[Entry], measures: Sequence[str] = tuple(MEASURES)) -> Grid:
+def every_case_grid(queue: Queue, entries: Sequence[Entry], measures: Sequence[Metric] = STRUCTURE_MEASURES) -> Grid:
     """One row per entry, with these measures of every structure."""
     highest = max((entry.need for entry in queue.entries), default=0.0)
-    per_structure = [Column(f"{name} ({MEASURES[measure][0]})") for measure in measures for name in queue.structures]
+    per_structure = [Column(f"{name} ({measure.unit.name})") for measure in measures for name in queue.structures]
     columns = [Column("Rank"), Column("Case", "text"), Column(need_title(queue)), *per_structure]
     columns += [Column("Look at", "text"), Column("Minutes")]
     columns += [Column("Chosen", "text")] if queue.budget_seconds is not None else []
-    return Grid(columns, [Row(_cells(entry, queue, highest, measures)) for entry in entries])
+    return Grid(columns, [GridRow(_cells(entry, queue, highest, measures)) for entry in entries])
 
 
 def need_title(queue: Queue) -> str:
@@ -91,10 +95,10 @@ def percent_of(need: float, highest: float) -> int:
     return round(100 * need / highest) if 0 < highest < math.inf else 0
 
 
-def _cells(entry: Entry, queue: Queue, highest: float, measures: Sequence[str]) -> list[Cell]:
+def _cells(entry: Entry, queue: Queue, highest: float, measures: Sequence[Metric]) -> list[Cell]:
     measured, found = entry.measured, entry.measured.record["structures"]
     numbers = [
-        Cell(f"{found[name][measure]:.{MEASURES[measure][1]}f}" if name in found else "")
+        Cell(measure.text(found[name][measure.name]) if name in found else "")
         for measure in measures
         for name in queue.structures
     ]

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from medssl.report.figures.style import INK, MUTED, PAGE_WIDTH_IN, PALE_TEAL, TEAL, styled
 from medssl.report.figures.training import draw_smoothed, series
-from medssl.report.runs import Run
+from medssl.report.run import Run
 from natural_image_ext.inference.evaluation import BINS
 
 MOST_NAMES = 30  # more would cover each other

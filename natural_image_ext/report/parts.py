@@ -1,21 +1,22 @@
 """Pieces that the pages of natural-image runs share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
 
 from medssl.core.errors import MedsslError
+from medssl.metrics.catalogue import Metric
 from medssl.report.figures.pictures import Picture, picture
-from medssl.report.runs import Run
+from medssl.report.run import Run
 from medssl.report.scrub import without_paths
 
 
-def percent_tiles(run: Run, titles: Mapping[str, str]) -> list[dict[str, str]]:
-    """The run's measures of those names, in percent."""
+def percent_tiles(run: Run, metrics: Sequence[Metric]) -> list[dict[str, str]]:
+    """Those of the metrics that were measured of the run, in percent."""
     return [
-        {"title": title, "text": f"{100 * run.measured[metric]:.2f} %", "small": ""}
-        for metric, title in titles.items()
-        if metric in run.measured
+        {"title": metric.title, "text": f"{100 * run.measured[metric.name]:.2f} %", "small": ""}
+        for metric in metrics
+        if metric.name in run.measured
     ]
 
 

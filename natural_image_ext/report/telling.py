@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from medssl.report.figures.style import INK, MUTED, PAGE_WIDTH_IN, TEAL, styled
-from medssl.report.runs import PerCaseRow, Run
+from medssl.report.run import PerCaseRow, Run
 from natural_image_ext.data.splits import read_image_split
 
 SHOWN = 8

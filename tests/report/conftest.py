@@ -126,7 +126,8 @@ def run_of(make_run: Callable[..., Path]) -> Callable[..., Run]:
     """A run of a method with a Dice for every case and a distance of ten times what the Dice lacks; facts: run.json."""
 
     def build(method: str, dice: Mapping[str, float], structure: str = "kidney", **facts: Any) -> Run:
-        name = "_".join([method.replace("/", ""), *(f"{key}{value}" for key, value in facts.items())])
+        plain = {key: value for key, value in facts.items() if key != "method_facts"}
+        name = "_".join([method.replace("/", ""), *(f"{key}{value}" for key, value in plain.items())])
         rows = [
             {"case": case, "structure": structure, "dice": value, "hd95_mm": 10 * (1 - value), "empty": ""}
             for case, value in dice.items()

@@ -69,7 +69,9 @@ def resampled_means(values: Array, patients: ArrayLike, resamples: int = RESAMPL
 def few_seeds_text(seeds: Collection[int]) -> str:
     """What so few seeds cannot tell, in words; empty where there are enough. seeds: how many each difference has."""
     few = sorted(number for number in set(seeds) if 1 < number < ENOUGH_SEEDS)
-    texts = ["One seed tells nothing about other seeds: there, only the interval over cases is given."] * (1 in seeds)
+    texts = []
+    if 1 in seeds:
+        texts.append("One seed tells nothing about other seeds: there, only the interval over cases is given.")
     if few:
         odds = ", ".join(f"1 of {2 ** (number - 1)} such experiments with {number} seeds" for number in few)
         texts.append(

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medssl.core.errors import ConfigError
+from medssl.metrics.catalogue import Metric
 from medssl.report.comparison.coefficients import Curve, coefficient_curves, named_by_coefficients
 from medssl.report.comparison.differences import Difference, differences, metric_named
+from medssl.report.comparison.rows import ComparisonRow, compare_runs
+from medssl.report.run import Task
 from medssl.report.runs import load_run
-from medssl.report.tables import ComparisonRow, compare_runs
 
 PAPER_CROP_NOTICE = (
     "Regions were centred with ground-truth labels (paper_crop): these numbers are not comparable with leak-free ones."
@@ -27,20 +29,29 @@ class Comparison:
     def notices(self) -> list[str]:
         """What a reader must know before the numbers."""
         unevaluated = [seed.name for row in self.rows for seed in row.seeds if not seed.means]
-        notices = [f"Rows marked paper_crop: {PAPER_CROP_NOTICE}"] if any(row.paper_crop for row in self.rows) else []
-        return [*notices, f"Not evaluated, and not in the means: {', '.join(unevaluated)}."] if unevaluated else notices
+        notices = []
+        if any(row.paper_crop for row in self.rows):
+            notices.append(f"Rows marked paper_crop: {PAPER_CROP_NOTICE}")
+        if unevaluated:
+            notices.append(f"Not evaluated, and not in the means: {', '.join(unevaluated)}.")
+        return notices
 
 
 def compare(run_folders: Sequence[str | Path], against: Sequence[str] = (), metrics: Sequence[str] = ()) -> Comparison:
     """The runs compared, and every method with each method named in `against`: in Dice, then in `metrics` ('hd95').
 
-    Classifications are compared in their error instead of Dice. Runs of a method that differ in coefficients of its
-    losses are told apart by its name (named_by_coefficients). Raises DataError for a folder that is no run or a seed
-    that comes twice, ConfigError for unknown names and for runs of both kinds.
+    Runs of other tasks are compared in the main metric of theirs instead of Dice. Runs of a method that differ in its
+    coefficients are told apart by its name (named_by_coefficients). Raises DataError for a folder that is no run or a
+    seed that comes twice, ConfigError for unknown names and for runs of different tasks.
     """
     runs = named_by_coefficients([load_run(folder) for folder in run_folders])
-    main = sorted({run.task.main for run in runs})
-    if len(main) > 1:
+    tasks = {run.task.name: run.task for run in runs}
+    if len(tasks) > 1:
         raise ConfigError("runs of scans, pictures and scenes are of different kinds: compare each kind by itself.")
-    wanted = list(dict.fromkeys([*main, *(metric_named(name) for name in metrics)]))
+    wanted = [metric for task in tasks.values() for metric in _metrics_of_differences(task, metrics)]
     return Comparison(compare_runs(runs), differences(runs, against, wanted), coefficient_curves(runs))
+
+
+def _metrics_of_differences(task: Task, names: Sequence[str]) -> list[Metric]:
+    """The task's main metric, then the named ones, each once."""
+    return list(dict.fromkeys([task.main, *(metric_named(name, task.metrics) for name in names)]))

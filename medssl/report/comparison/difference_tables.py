@@ -4,16 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from medssl.metrics.catalogue import SHARE, Metric, Unit
 from medssl.report.comparison.bootstrap import RESAMPLES, Interval, few_seeds_text
-from medssl.report.comparison.differences import Difference, unit_of
-from medssl.report.grids import Cell, Column, Grid, Row
-from medssl.report.tables import COMPARISON_TITLES
+from medssl.report.comparison.differences import Difference
+from medssl.report.grids import Cell, Column, Grid, GridRow
 
-DECIMALS = {"points": 2, "mm": 2, "bits": 4, "nats": 4}
-BETTER = {
-    **dict.fromkeys(("pavpu", "dice", "jaccard", "miou", "accuracy"), "more"),
-    **dict.fromkeys(("mean_entropy_bits", "uncertainty_nats", "mean_entropy_nats"), "neither more nor less"),
-}
 COLUMNS = [
     Column("Method", "text"),
     Column("L"),
@@ -38,10 +33,10 @@ class DifferenceTable:
 
 def difference_tables(rows: Sequence[Difference]) -> list[DifferenceTable]:
     """One table per data set, metric and baseline, in the order they come."""
-    tables: dict[tuple[str, str, str], list[Difference]] = {}
+    tables: dict[tuple[str, Metric, str], list[Difference]] = {}
     for row in rows:
         tables.setdefault((row.dataset, row.metric, row.baseline), []).append(row)
-    return [_table(*key, of_table) for key, of_table in tables.items()]
+    return [_table(*key, differences) for key, differences in tables.items()]
 
 
 def reading_help(rows: Sequence[Difference]) -> list[str]:
@@ -50,7 +45,7 @@ def reading_help(rows: Sequence[Difference]) -> list[str]:
         return []
     seeds = [len(row.per_seed) for row in rows if row.per_seed]
     few = few_seeds_text(seeds)
-    compared = sum(math.isfinite(row.over_seeds_and_cases.low) for row in rows)
+    compared = len([row for row in rows if math.isfinite(row.over_seeds_and_cases.low)])
     chance = f"{compared} differences are tested here, and nothing corrects for their number." if compared > 1 else ""
     help_texts = [
         "Method minus baseline, paired by test case and seed; the structures of a case are averaged first. "
@@ -64,36 +59,36 @@ def reading_help(rows: Sequence[Difference]) -> list[str]:
     return [*help_texts, " ".join(text for text in (few, chance) if text)] if few or chance else help_texts
 
 
-def signed(value: float, unit: str) -> str:
+def signed(value: float, unit: Unit) -> str:
     """'+1.20' or '−0.35'; zero has no sign; an en dash where there is no number."""
     if not math.isfinite(value):
         return "–"
-    text = f"{value:+.{DECIMALS[unit]}f}"
+    text = f"{value:+.{unit.decimals}f}"
     return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
-def interval_text(interval: Interval, unit: str) -> str:
+def interval_text(interval: Interval, unit: Unit) -> str:
     """'[+0.35, +1.20]'; an en dash where there is none."""
     if not math.isfinite(interval.low):
         return "–"
     return f"[{signed(interval.low, unit)}, {signed(interval.high, unit)}]"
 
 
-def _table(dataset: str, metric: str, baseline: str, rows: Sequence[Difference]) -> DifferenceTable:
-    unit = unit_of(metric)
-    name = COMPARISON_TITLES[metric].split()[0]
-    meaning = "In points: hundredths." if unit == "points" else f"In {unit}."
-    lead = f"{meaning} {BETTER.get(metric, 'less').capitalize()} is better."
+def _table(dataset: str, metric: Metric, baseline: str, rows: Sequence[Difference]) -> DifferenceTable:
+    unit = metric.unit.difference
+    meaning = "In points: hundredths." if metric.unit is SHARE else f"In {unit}."
+    lead = f"{meaning} {metric.better.capitalize()} is better."
     lines = [
         _line(row, first=previous is not None and row.labelled != previous.labelled)
         for row, previous in zip(rows, [None, *rows], strict=False)
     ]
     notes = [f"{_name(row)}, {row.labelled} labelled: {'; '.join(row.notes)}." for row in rows if row.notes]
-    return DifferenceTable(f"{dataset}: {name} against {baseline} ({unit})", lead, Grid(COLUMNS, lines), notes)
+    title = f"{dataset}: {metric.comparison_label} against {baseline} ({unit})"
+    return DifferenceTable(title, lead, Grid(COLUMNS, lines), notes)
 
 
-def _line(row: Difference, first: bool) -> Row:
-    unit = row.unit
+def _line(row: Difference, first: bool) -> GridRow:
+    unit = row.metric.unit
     patients = f"{row.patients} patients" if row.patients != row.cases else ""
     cells = [
         Cell(row.method, "paper_crop" if row.paper_crop else ""),
@@ -105,7 +100,7 @@ def _line(row: Difference, first: bool) -> Row:
         Cell(", ".join(map(str, row.per_seed)) or "–"),
         Cell(str(row.cases), patients),
     ]
-    return Row(cells, first=first)
+    return GridRow(cells, first=first)
 
 
 def _name(row: Difference) -> str:

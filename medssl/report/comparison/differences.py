@@ -1,30 +1,18 @@
 """How much better or worse every method is than a baseline, paired by test case and seed, with intervals."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
-from medssl.core.files import write_text_atomically
+from medssl.metrics.catalogue import DICE, Metric
 from medssl.report.comparison.bootstrap import UNKNOWN, Interval, case_interval, crossed_interval
-from medssl.report.comparison.method_order import method_rank
 from medssl.report.comparison.pairing import pair_runs
-from medssl.report.runs import Run
-from medssl.report.tables import METRICS
+from medssl.report.run import Run, by_method
 
-UNITS = {
-    "hd95_mm": "mm",
-    "asd_mm": "mm",
-    "assd_mm": "mm",
-    "mean_entropy_bits": "bits",
-    "uncertainty_nats": "nats",
-    "mean_entropy_nats": "nats",
-}
-SCALES = {"points": 100.0, "mm": 1.0, "bits": 1.0, "nats": 1.0}
 CSV_COLUMNS = (
     "dataset",
     "labelled",
@@ -49,7 +37,7 @@ CSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """Method minus baseline in `unit`: points (hundredths) for shares such as Dice, mm for distances.
+    """Method minus baseline: in points (hundredths) for shares such as Dice, in mm for distances.
 
     over_seeds_and_cases covers other seeds and other patients, over_cases other patients with these very trainings (see
     bootstrap.py). Where nothing could be paired the numbers are NaN and the notes say why.
@@ -60,7 +48,7 @@ class Difference:
     paper_crop: bool
     baseline: str
     method: str
-    metric: str
+    metric: Metric
     mean: float = math.nan
     over_seeds_and_cases: Interval = UNKNOWN
     over_cases: Interval = UNKNOWN
@@ -70,62 +58,46 @@ class Difference:
     notes: tuple[str, ...] = ()
 
     @property
-    def unit(self) -> str:
-        return unit_of(self.metric)
-
-    @property
     def is_clear(self) -> bool:
         """True where the interval over seeds and cases excludes zero."""
         return self.over_seeds_and_cases.excludes_zero
 
 
-def differences(runs: Sequence[Run], against: Sequence[str], metrics: Sequence[str] = ("dice",)) -> list[Difference]:
+def differences(runs: Sequence[Run], against: Sequence[str], metrics: Sequence[Metric] = (DICE,)) -> list[Difference]:
     """Every method minus every baseline in `against`, for each data set and number of labels.
 
     Runs with paper_crop are only paired with such. Raises ConfigError for a baseline that none of the runs is.
     """
     baselines = [_method_named(name, runs) for name in dict.fromkeys(against)]
-    groups: dict[tuple[str, int, bool], dict[str, list[Run]]] = {}
+    groups: dict[tuple[str, int, bool], list[Run]] = {}
     for run in runs:
-        place = (str(run.facts["dataset"]), int(run.facts["labelled"]), run.paper_crop)
-        groups.setdefault(place, {}).setdefault(str(run.facts["method"]), []).append(run)
-    found = []
-    for place in sorted(groups, key=lambda place: (place[0], -place[1], place[2])):
-        methods = groups[place]
+        group = (str(run.facts["dataset"]), int(run.facts["labelled"]), run.paper_crop)
+        groups.setdefault(group, []).append(run)
+    rows = []
+    for group in sorted(groups, key=lambda group: (group[0], -group[1], group[2])):
+        methods = by_method(groups[group])
         for metric, baseline in product(metrics, baselines):
-            others = sorted(methods.keys() - {baseline}, key=method_rank)
-            found += [_difference(place, baseline, method, metric, methods) for method in others]
-    return found
+            others = [method for method in methods if method != baseline]
+            rows += [_difference(group, baseline, method, metric, methods) for method in others]
+    return rows
 
 
-def metric_named(name: str) -> str:
-    """The column of per_case.csv that `name` means: 'HD95' -> 'hd95_mm'. Raises ConfigError."""
-    wanted = name.casefold()
-    for metric in METRICS:
-        if wanted in (metric, metric.removesuffix("_mm")):
+def metric_named(name: str, metrics: Sequence[Metric]) -> Metric:
+    """Which of `metrics` is meant by `name`, for example 'HD95'. Raises ConfigError."""
+    for metric in metrics:
+        if name.casefold() in (metric.name, metric.option):
             return metric
-    raise ConfigError(
-        f"metric '{name}': unknown. Known: {', '.join(metric.removesuffix('_mm') for metric in METRICS)}."
-    )
-
-
-def unit_of(metric: str) -> str:
-    """'points' (hundredths), 'mm', 'bits' or 'nats'."""
-    return UNITS.get(metric, "points")
+    raise ConfigError(f"metric '{name}': unknown. Known: {', '.join(metric.option for metric in metrics)}.")
 
 
 def write_differences_csv(rows: Sequence[Difference], path: str | Path) -> Path:
     """One line per difference, numbers unrounded; returns the path."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_csv_row(row) for row in rows)
-    write_text_atomically(path, text.getvalue())
+    write_rows(Path(path), CSV_COLUMNS, [_csv_row(row) for row in rows], line_end="\n")
     return Path(path)
 
 
 def _method_named(name: str, runs: Sequence[Run]) -> str:
-    methods = sorted({str(run.facts["method"]) for run in runs}, key=method_rank)
+    methods = by_method(runs)
     for method in methods:
         if method.casefold() == name.casefold():
             return method
@@ -133,14 +105,14 @@ def _method_named(name: str, runs: Sequence[Run]) -> str:
 
 
 def _difference(
-    place: tuple[str, int, bool], baseline: str, method: str, metric: str, methods: dict[str, list[Run]]
+    group: tuple[str, int, bool], baseline: str, method: str, metric: Metric, methods: dict[str, list[Run]]
 ) -> Difference:
     pairs = pair_runs(methods[method], methods.get(baseline, []), metric)
     if not pairs.values.size:
-        return Difference(*place, baseline, method, metric, notes=tuple(pairs.notes))
-    values = SCALES[unit_of(metric)] * pairs.values
+        return Difference(*group, baseline, method, metric, notes=tuple(pairs.notes))
+    values = metric.unit.scale * pairs.values
     return Difference(
-        *place,
+        *group,
         baseline,
         method,
         metric,
@@ -159,8 +131,8 @@ def _csv_row(row: Difference) -> dict[str, str | int]:
         "dataset": row.dataset,
         "labelled": row.labelled,
         "paper_crop": str(row.paper_crop).lower(),
-        "metric": row.metric,
-        "unit": row.unit,
+        "metric": row.metric.name,
+        "unit": row.metric.unit.difference,
         "baseline": row.baseline,
         "method": row.method,
         "difference": _plain(row.mean),

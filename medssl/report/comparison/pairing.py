@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from medssl.metrics.catalogue import Metric
 from medssl.report.comparison.bootstrap import Array
-from medssl.report.runs import PerCaseRow, Run
+from medssl.report.run import PerCaseRow, Run
 from medssl.report.tables import by_case, case_mean
 
 MUST_AGREE = ("labelled", "test")  # roles of a split; unlabelled and validation cases may differ between methods
@@ -26,7 +27,7 @@ class Pairs:
     notes: list[str] = field(default_factory=list)
 
 
-def pair_runs(method: Sequence[Run], baseline: Sequence[Run], metric: str) -> Pairs:
+def pair_runs(method: Sequence[Run], baseline: Sequence[Run], metric: Metric) -> Pairs:
     """The runs of a method and of a baseline, paired by seed and by case id; structures are averaged within a case.
 
     A seed counts where both have been evaluated on it, with the same labelled and test cases and the same structures. A
@@ -85,7 +86,7 @@ def _roles(run: Run) -> set[tuple[str, str]]:
     return {(entry["id"], entry["role"]) for entry in cases if entry.get("role") in MUST_AGREE}
 
 
-def _case_differences(ours: Run, theirs: Run, metric: str) -> dict[str, float]:
+def _case_differences(ours: Run, theirs: Run, metric: Metric) -> dict[str, float]:
     """Case -> method minus baseline, where both have a finite value over the same structures."""
     other = by_case(theirs.per_case)
     differences = {

@@ -10,14 +10,10 @@ from rich.text import Text
 
 from medssl.report.comparison.compare import Comparison
 from medssl.report.comparison.difference_tables import DifferenceTable, difference_tables, reading_help
+from medssl.report.comparison.rows import ComparisonRow, measured_metrics
 from medssl.report.comparison.thesis_tables import by_dataset, results_grid, results_lead
-from medssl.report.grids import Grid, measured_metrics
-from medssl.report.tables import ComparisonRow
+from medssl.report.grids import Grid
 
-BY_WEIGHT = (
-    *("miou", "accuracy", "dice", "hd95_mm", "asd_mm", "jaccard", "assd_mm", "ece", "pavpu", "uce"),
-    *("mean_entropy_bits", "mean_entropy_nats", "seconds_per_image"),
-)
 NAMES_WIDTH, METRIC_WIDTH = 38, 14
 SMALL_WIDTH = 110
 
@@ -39,10 +35,10 @@ def results_tables(rows: Sequence[ComparisonRow], width: int = 80) -> list[Table
     """One table per data set, with as many metrics as `width` columns hold; the page has all."""
     room = max(2, (width - NAMES_WIDTH) // METRIC_WIDTH)
     tables = []
-    for dataset, of_dataset in by_dataset(rows).items():
-        measured = measured_metrics(of_dataset)
-        fitting = [metric for metric in BY_WEIGHT if metric in measured][:room]
-        grid = results_grid(of_dataset, [metric for metric in measured if metric in fitting])
+    for dataset, dataset_rows in by_dataset(rows).items():
+        measured = measured_metrics(dataset_rows)
+        fitting = sorted(measured, key=lambda metric: metric.importance)[:room]
+        grid = results_grid(dataset_rows, [metric for metric in measured if metric in fitting])
         tables.append(grid_table(grid, dataset))
     return tables
 

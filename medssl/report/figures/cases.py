@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from medssl.metrics.catalogue import DICE, ECE, ENTROPY_BITS, PAVPU, UCE
 from medssl.report.figures.style import INK, PAGE_WIDTH_IN, TEAL, lower_limit, styled
-from medssl.report.runs import PerCaseRow
+from medssl.report.run import PerCaseRow
 from medssl.report.tables import Stat, by_case, case_mean
 
 
@@ -40,7 +41,7 @@ def dice_strip(per_case: Sequence[PerCaseRow]) -> Figure:
 def entropy_against_dice(per_case: Sequence[PerCaseRow]) -> Figure:
     """Mean entropy of every case against its mean Dice, with Spearman's rank correlation."""
     cases = by_case(per_case).values()
-    pairs = np.array([(case_mean(rows, "mean_entropy_bits"), case_mean(rows, "dice")) for rows in cases]).reshape(-1, 2)
+    pairs = np.array([(case_mean(rows, ENTROPY_BITS), case_mean(rows, DICE)) for rows in cases]).reshape(-1, 2)
     entropy, dice = pairs[np.isfinite(pairs).all(axis=1)].T
     figure = Figure(figsize=(5.1, 3.4), layout="constrained")
     axes = figure.subplots()
@@ -58,14 +59,14 @@ def calibration_strip(per_case: Sequence[PerCaseRow]) -> Figure:
     """PAvPU, UCE and ECE of every case, side by side; the bar is the mean."""
     cases = by_case(per_case).values()
     figure = Figure(figsize=(5.1, 3.4), layout="constrained")
-    for axes, metric in zip(figure.subplots(1, 3), ("pavpu", "uce", "ece"), strict=True):
+    for axes, metric in zip(figure.subplots(1, 3), (PAVPU, UCE, ECE), strict=True):
         values = np.array([case_mean(rows, metric) for rows in cases])
         values = values[np.isfinite(values)]
         axes.plot(_spread(values.size), values, "o", ms=6, color=TEAL, alpha=0.6, mew=0)
         if values.size:
             axes.plot([-0.34, 0.34], [Stat.of(values).mean] * 2, color=INK, lw=2, solid_capstyle="butt")
         axes.set(xlim=(-0.7, 0.7), xticks=[])
-        axes.set_title({"pavpu": "PAvPU", "uce": "UCE", "ece": "ECE"}[metric])
+        axes.set_title(metric.title)
         axes.margins(y=0.12)
         axes.locator_params(axis="y", nbins=5)
     return figure

@@ -1,5 +1,6 @@
 """Small multiples of Dice against each coefficient that was varied (thesis, figure of the hyper-parameters)."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from medssl.report.comparison.coefficients import COEFFICIENTS, Curve
+from medssl.metrics.catalogue import DICE, Metric
+from medssl.report.comparison.coefficients import Curve
 from medssl.report.figures.style import PAGE_WIDTH_IN, SLATE, TEAL, share_limits, styled
 
 COLUMNS, LONGEST_NAME = 4, 34
@@ -15,22 +17,23 @@ COLOURS = (TEAL, "#b45309", SLATE, "#7c3aed")
 
 
 @styled
-def coefficient_panels(curves: Mapping[str, Sequence[Curve]]) -> Figure:
-    """Mean Dice over seeds, with its sd as a bar, against the value of every coefficient in `curves`."""
+def coefficient_panels(curves: Mapping[str, Sequence[Curve]], metric: Metric = DICE) -> Figure:
+    """Mean of the metric over seeds, with its sd as a bar, against the value of every coefficient in `curves`."""
     columns = min(COLUMNS, len(curves))
-    rows = -(-len(curves) // columns)
+    rows = math.ceil(len(curves) / columns)
     figure = Figure(figsize=(PAGE_WIDTH_IN * columns / COLUMNS, 0.1 + 2.1 * rows), layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
-    for index, (axes, (key, of_key)) in enumerate(zip(panels, curves.items(), strict=False)):
-        for number, curve in enumerate(of_key):
+    for index, (name, varied) in enumerate(curves.items()):
+        axes = panels[index]
+        for number, curve in enumerate(varied):
             _draw_curve(axes, curve, COLOURS[number % len(COLOURS)])
-        _scale(axes, sorted({value for curve in of_key for value, _ in curve.points}))
-        symbol, meaning = COEFFICIENTS[key]
-        axes.set_title(f"{symbol}  {meaning}", loc="left")
-        axes.set_xlabel(key)
+        _scale(axes, sorted({value for curve in varied for value, _ in curve.points}))
+        coefficient = varied[0].coefficient
+        axes.set_title(f"{coefficient.symbol}  {coefficient.meaning}", loc="left")
+        axes.set_xlabel(name)
         if index % columns == 0:
-            axes.set_ylabel("Dice")
-        if len(of_key) > 1:
+            axes.set_ylabel(metric.axis_title)
+        if len(varied) > 1:
             axes.legend(loc="best", fontsize=7)
     for axes in panels[len(curves) :]:
         axes.remove()
@@ -67,7 +70,7 @@ def _scale(axes: Axes, values: Sequence[float]) -> None:
 
 def _ends(curves: Mapping[str, Sequence[Curve]]) -> list[float]:
     """The lowest and highest end of every bar."""
-    stats = [stat for of_key in curves.values() for curve in of_key for _, stat in curve.points]
+    stats = [stat for varied in curves.values() for curve in varied for _, stat in curve.points]
     spreads = np.nan_to_num([stat.sd for stat in stats])
     means = np.array([stat.mean for stat in stats])
     return [*(means - spreads), *(means + spreads)]

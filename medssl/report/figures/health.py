@@ -1,5 +1,6 @@
 """The health of a generative training: does the latent still say something, are the pseudo-labels any good?"""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from medssl.report.figures.training import (
     mark_stages,
     series,
 )
-from medssl.report.runs import Run
+from medssl.report.run import Run
 
 LATENT = {
     "kl": "KL",
@@ -53,7 +54,7 @@ def _fits(key: str, record: Record) -> bool:
 def training_health(signs: Mapping[str, Sequence[Record]], starts: Mapping[str, float]) -> Figure:
     """A small panel for each sign of health_records, against the step. starts: the first step of each stage."""
     columns = min(COLUMNS, len(signs))
-    rows = -(-len(signs) // columns)
+    rows = math.ceil(len(signs) / columns)
     figure = Figure(figsize=(PAGE_WIDTH_IN * columns / COLUMNS, 0.1 + 1.9 * rows), layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, (key, records) in zip(panels, signs.items(), strict=False):

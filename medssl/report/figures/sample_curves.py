@@ -1,7 +1,6 @@
-"""Time, Dice and PAvPU against the number T of Monte Carlo samples, from samples.csv (`medssl samples RUN`)."""
+"""Time and quality against the number T of Monte Carlo samples, from samples.csv (`medssl samples RUN`)."""
 
-import csv
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,33 +9,31 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
+from medssl.core.csv_files import read_rows
 from medssl.core.errors import DataError
 from medssl.core.run_files import SAMPLES
 from medssl.report.figures.style import PAGE_WIDTH_IN, TEAL, make_log, share_limits, styled
+from medssl.report.run import Task
 
-MEASURES = {"seconds": "time per scan (s)", "dice": "Dice", "pavpu": "PAvPU"}
-MEASURES_OF_SCENES = {"seconds": "time per image (s)", "miou": "mIoU", "pavpu": "PAvPU"}
-MEASURES_OF_PICTURES = {"seconds": "time per picture (s)", "error": "error", "uce": "UCE"}
+TIME = "seconds"
+WAY_OUT = "Run 'medssl samples' again."
 
 SampleRow = dict[str, float]
 
 
-def read_samples(run_folder: Path, measures: Collection[str] = MEASURES) -> list[SampleRow]:
-    """The numbers of samples and `measures` in a run's samples.csv; none where there is no such file.
+def read_samples(run_folder: Path, task: Task) -> list[SampleRow]:
+    """The numbers of samples, times and metrics in a run's samples.csv; none where there is no such file.
 
     Raises DataError where the file is damaged.
     """
-    file = run_folder / SAMPLES
-    if not file.is_file():
-        return []
-    with file.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
+    columns = ["samples", TIME, *(metric.name for metric in task.sampled)]
+    rows = []
+    for row, where in read_rows(run_folder / SAMPLES, columns, WAY_OUT):
         try:
-            return [{key: float(row[key]) for key in ("samples", *measures)} for row in reader]
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{file}, line {reader.line_num}: {error!r} is missing or no number. Run 'medssl samples' again."
-            ) from error
+            rows.append({name: float(row[name]) for name in columns})
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{where}: {error!r} is missing or no number. {WAY_OUT}") from error
+    return rows
 
 
 def mean_curve(rows: Sequence[SampleRow], measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -47,23 +44,28 @@ def mean_curve(rows: Sequence[SampleRow], measure: str) -> tuple[NDArray[np.floa
 
 
 @styled
-def sample_curves(rows: Sequence[SampleRow], measures: Mapping[str, str] = MEASURES) -> Figure:
-    """Three panels, each the mean over the cases against T: time, Dice, PAvPU; or others of `measures`."""
+def sample_curves(rows: Sequence[SampleRow], task: Task) -> Figure:
+    """Panels of the mean over the cases against T: time, and what the task measures."""
     figure = Figure(figsize=(PAGE_WIDTH_IN, 2.7), layout="constrained")
-    panels = figure.subplots(1, 3)
-    for axes, (measure, title) in zip(panels, measures.items(), strict=True):
-        counts, means = mean_curve(rows, measure)
-        axes.plot(counts, means, "-o", color=TEAL, lw=1.8, ms=5, mew=0)
-        axes.set(xlabel="samples T", ylabel=title)
-        _tick_at(axes, counts)
-        if measure == "seconds":
-            make_log(axes)  # like T itself: a time proportional to T is a straight line
-        else:
-            axes.set_ylim(share_limits(means))
-    cases = len(rows) // len(counts)
-    if measures is MEASURES:
-        panels[0].set_title(f"mean of {cases} case{'' if cases == 1 else 's'}", loc="left")
+    time, *panels = figure.subplots(1, 1 + len(task.sampled))
+    _draw_curve(time, rows, TIME, f"time per {task.case} (s)")
+    make_log(time)  # like T itself: a time proportional to T is a straight line
+    for axes, metric in zip(panels, task.sampled, strict=True):
+        means = _draw_curve(axes, rows, metric.name, metric.axis_title)
+        axes.set_ylim(share_limits(means))
+    if task.of_scans:
+        cases = len(rows) // len({row["samples"] for row in rows})
+        time.set_title("mean of 1 case" if cases == 1 else f"mean of {cases} cases", loc="left")
     return figure
+
+
+def _draw_curve(axes: Axes, rows: Sequence[SampleRow], measure: str, title: str) -> NDArray[np.float64]:
+    """Draws the means of a measure, and returns them."""
+    counts, means = mean_curve(rows, measure)
+    axes.plot(counts, means, "-o", color=TEAL, lw=1.8, ms=5, mew=0)
+    axes.set(xlabel="samples T", ylabel=title)
+    _tick_at(axes, counts)
+    return means
 
 
 def _tick_at(axes: Axes, counts: NDArray[np.float64]) -> None:

@@ -11,7 +11,7 @@ from nibabel.orientations import apply_orientation, axcodes2ornt, inv_ornt_aff, 
 from numpy.typing import NDArray
 
 from medssl.core.errors import DataError
-from medssl.report.runs import Run
+from medssl.report.run import Run
 
 # First axis towards the patient's left, so that np.rot90 of a slice has the patient's right on the viewer's left.
 RADIOLOGICAL = ("L", "A", "S")

@@ -9,7 +9,7 @@ from medssl.report.figures.health import health_records, training_health
 from medssl.report.figures.reconstructions import load_reconstructions, reconstruction_rows
 from medssl.report.figures.sample_curves import read_samples, sample_curves
 from medssl.report.figures.training import stage_starts
-from medssl.report.runs import Run
+from medssl.report.run import Run
 
 
 def thesis_figures(run: Run) -> dict[str, Callable[[], Figure] | None]:
@@ -17,9 +17,9 @@ def thesis_figures(run: Run) -> dict[str, Callable[[], Figure] | None]:
 
     Raises DataError where a file is damaged.
     """
-    samples, signs, found = read_samples(run.folder), health_records(run), load_reconstructions(run.folder)
+    samples, signs, found = read_samples(run.folder, run.task), health_records(run), load_reconstructions(run.folder)
     return {
-        "samples": partial(sample_curves, samples) if samples else None,
+        "samples": partial(sample_curves, samples, run.task) if samples else None,
         "health": partial(training_health, signs, stage_starts(run)) if signs else None,
         "reconstructions": partial(reconstruction_rows, found) if found else None,
     }

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import ArrayLike, NDArray
 
+from medssl.metrics.catalogue import Metric
 from medssl.report.figures.style import INK, MUTED, PAGE_WIDTH_IN, PALE_TEAL, SLATE, TEAL, lower_limit, make_log, styled
-from medssl.report.runs import Run
+from medssl.report.run import Run
 
 MAX_POINTS = 3000  # more than a figure has pixels
-VALIDATED = {"dice": "Dice", "miou": "mIoU"}
 LOG_RATIO = 10  # between the losses of two stages: above it one of them would be a flat line
 
 Record = dict[str, Any]
@@ -24,9 +24,9 @@ Values = NDArray[np.float64]
 
 @styled
 def training_curves(run: Run) -> Figure:
-    """Loss and learning rate over the steps; beside it the validation Dice or accuracy where the run has one."""
+    """Loss and learning rate over the steps; beside it the task's validated metric where the run has one."""
     metric = run.task.validated
-    validation = [record for record in run.records("validation") if metric in record]
+    validation = [record for record in run.records("validation") if metric.name in record]
     figure = Figure(figsize=(PAGE_WIDTH_IN, 3.1), layout=ConstrainedLayoutEngine(wspace=0.06))
     axes = figure.subplots(1, 2, width_ratios=(3, 2)) if validation else [figure.subplots()]
     _draw_loss(axes[0], run)
@@ -123,10 +123,10 @@ def _draw_learning_rate(axes: Axes, records: Sequence[Record]) -> None:
     axes.plot([], [], label="learning rate", **line)
 
 
-def _draw_validation(axes: Axes, records: Sequence[Record], metric: str) -> None:
+def _draw_validation(axes: Axes, records: Sequence[Record], metric: Metric) -> None:
     for _, found in by_stage(records):
-        axes.plot(*series(found, metric), "-o", ms=4, color=TEAL, lw=1.8, mew=0)
-    axes.set(xlabel="step", ylabel=f"validation {VALIDATED.get(metric, metric)}")
-    _, values = series(records, metric)
+        axes.plot(*series(found, metric.name), "-o", ms=4, color=TEAL, lw=1.8, mew=0)
+    axes.set(xlabel="step", ylabel=f"validation {metric.axis_title}")
+    _, values = series(records, metric.name)
     if np.isfinite(values).any():
         axes.set_ylim(lower_limit(values), 1.0)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from medssl.metrics.catalogue import SHARE
 from medssl.report.comparison.bootstrap import Interval, case_interval, crossed_interval
 from medssl.report.comparison.difference_tables import interval_text, signed
 from medssl.report.grids import Cell
@@ -23,6 +24,5 @@ def area_cell(mean: float, interval: Interval) -> Cell:
 def gain_cell(mean: float, interval: Interval) -> Cell:
     """A difference of shares in points (hundredths) and its 95 % interval; a star where that excludes zero."""
     scaled = Interval(100 * interval.low, 100 * interval.high)
-    return Cell(
-        signed(100 * mean, "points") + (" *" if scaled.excludes_zero else ""), small=interval_text(scaled, "points")
-    )
+    star = " *" if scaled.excludes_zero else ""
+    return Cell(signed(100 * mean, SHARE) + star, small=interval_text(scaled, SHARE))

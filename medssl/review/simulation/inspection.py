@@ -13,8 +13,9 @@ from medssl.core.files import write_text_atomically
 from medssl.report.comparison.bootstrap import UNKNOWN, Interval
 from medssl.report.comparison.markdown import grid_markdown
 from medssl.report.figures.slices import load_case
-from medssl.report.grids import Cell, Column, Grid, Row
-from medssl.report.runs import Run, load_run
+from medssl.report.grids import Cell, Column, Grid, GridRow
+from medssl.report.run import Run
+from medssl.report.runs import load_run
 from medssl.review.simulation.discovery import ORDERS, UNITS, Curve, case_curves
 from medssl.review.simulation.gains import area_cell, gain_cell, mean_of
 
@@ -58,7 +59,7 @@ def inspect_runs(folders: Sequence[str | Path]) -> list[Inspection]:
     groups: dict[tuple[str, str, int], list[Run]] = {}
     for folder in folders:
         run = load_run(folder)
-        if run.kind != "segmentation" or not run.per_case:
+        if not run.task.of_scans or not run.per_case:
             raise DataError(f"{folder}: no evaluated scans. Give the folders of finished trainings on scans.")
         facts = run.facts
         groups.setdefault((str(facts["dataset"]), str(facts["method"]), int(facts["labelled"])), []).append(run)
@@ -87,7 +88,7 @@ def inspection_grid(inspections: Sequence[Inspection]) -> Grid:
             named = [Cell(text) for text in (found.dataset, found.method, str(found.labelled), unit)]
             areas = [area_cell(*found.area(unit, order)) for order in ORDERS]
             gains = [gain_cell(*found.gain(unit, over)) for over in others]
-            lines.append(Row([*named, *areas, *gains]))
+            lines.append(GridRow([*named, *areas, *gains]))
     return Grid([*texts, *(Column(title) for title in titles)], lines)
 
 

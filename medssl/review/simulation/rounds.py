@@ -20,9 +20,10 @@ from medssl.core.errors import ConfigError
 from medssl.core.files import write_text_atomically
 from medssl.core.options import names_of
 from medssl.data.split import Split, read_split, require_same_split
+from medssl.metrics.catalogue import DICE
 from medssl.report.comparison.bootstrap import Interval
 from medssl.report.comparison.markdown import grid_markdown
-from medssl.report.grids import Cell, Column, Grid, Row
+from medssl.report.grids import Cell, Column, Grid, GridRow
 from medssl.report.runs import load_run
 from medssl.report.tables import by_case, case_mean
 from medssl.review.simulation.gains import area_cell, gain_cell, mean_of
@@ -134,7 +135,7 @@ class Rounds:
         dice = {}
         for strategy, number in itertools.product(self.strategies, numbers):
             of_seeds = [by_case(found[strategy if number else START, seed, number].per_case) for seed in self.seeds]
-            values = [[case_mean(rows[case], "dice") for case in cases] for rows in of_seeds]
+            values = [[case_mean(rows[case], DICE) for case in cases] for rows in of_seeds]
             dice[strategy, self.start + number * self.per_round] = np.array(values)
         return RoundsResult(
             list(self.strategies),
@@ -185,7 +186,7 @@ def rounds_grid(result: RoundsResult) -> Grid:
         means = [Cell(f"{result.dice[strategy, number].mean():.3f}") for number in result.labelled]
         area = area_cell(*mean_of(result.area(strategy), result.patients))
         gains = [Cell("–") if strategy == name else gain_cell(*result.gain(strategy, name)) for name in others]
-        lines.append(Row([Cell(strategy), *means, area, *gains]))
+        lines.append(GridRow([Cell(strategy), *means, area, *gains]))
     return Grid(columns, lines)
 
 

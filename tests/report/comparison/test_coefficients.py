@@ -5,6 +5,7 @@ import math
 import pytest
 
 from medssl.core.errors import DataError
+from medssl.methods.facts import Coefficient, MethodFacts
 from medssl.report import compare, load_run, write_comparison
 from medssl.report.comparison.coefficients import coefficient_curves, named_by_coefficients
 from medssl.report.figures.coefficients import coefficient_panels
@@ -13,7 +14,7 @@ USUAL = {"ce_weight": "1.0", "dice_weight": "2.0", "kl_weight": "0.005", "pseudo
 
 
 @pytest.fixture
-def make_runs(make_run):
+def make_runs(make_run, tmp_path):
     """Folders of runs from (seed, Dice, changed keys of the configuration)."""
 
     def make(*wanted, **facts):
@@ -22,7 +23,7 @@ def make_runs(make_run):
             name = f"s{seed}" + "".join(f"_{key}_{value}" for key, value in keys.items())
             config = {**USUAL, **keys, "seed": str(seed), "output_dir": f"runs/{name}", "title": name}
             rows = [{"case": "x", "structure": "kidney", "dice": dice, "empty": ""}]
-            name += "".join(f"_{value}" for value in facts.values())
+            name += f"_{len(list(tmp_path.iterdir()))}"
             folders.append(make_run(name, rows=rows, scans=False, seed=seed, config=config, **facts))
         return folders
 
@@ -120,6 +121,54 @@ def test_runs_that_differ_in_other_keys_or_not_at_all_keep_their_name(make_runs)
     assert {run.facts["method"] for run in named_by_coefficients([load_run(folder) for folder in runs])} == {"gbdl"}
     with pytest.raises(DataError, match="same method"):
         compare(runs)
+
+
+PUSH = {"push": Coefficient(r"$\mu$", "push")}
+MINE = MethodFacts("My Own", learns_from_unlabelled=True, place=5, coefficients=PUSH).to_json()
+
+
+def test_a_method_of_somebody_else_brings_its_own_coefficient(make_runs, tmp_path):
+    usual, pushed, other = make_runs(
+        (0, 0.8, {"push": "1"}),
+        (0, 0.5, {"push": "3"}),
+        (0, 0.6, {"push": "1", "kl_weight": "0.5"}),  # no coefficient of this method
+        method="My Own",
+        method_facts=MINE,
+    )
+    found = compare([usual, pushed])
+    (axes,) = coefficient_panels(found.coefficients).axes
+
+    assert [row.method for row in found.rows] == ["My Own", "My Own, push 3"]
+    assert list(found.coefficients) == ["push"]
+    assert (axes.get_title(loc="left"), axes.get_xlabel()) == (r"$\mu$  push", "push")
+    assert "My Own, push 3" in write_comparison(found, tmp_path / "page.html").read_text()
+    with pytest.raises(DataError, match="same method"):
+        compare([usual, other])
+
+
+def test_an_option_that_is_given_where_others_have_their_default_makes_a_row(make_runs):
+    runs = make_runs((0, 0.8, {}), (1, 0.7, {}), (0, 0.5, {"push": "3"}), method="My Own", method_facts=MINE)
+    assert [row.method for row in compare(runs).rows] == ["My Own", "My Own, push 3"]
+
+
+def test_options_given_in_one_piece_are_options_too(make_runs):
+    runs = make_runs((0, 0.8, {"options::push": "1"}), (0, 0.5, {"push": "3"}), method="My Own", method_facts=MINE)
+    (curve,) = curves_of(runs)["push"]
+    assert [value for value, _ in curve.points] == [1, 3]
+
+
+def test_a_row_of_an_unusual_value_keeps_the_facts_of_its_method(make_runs):
+    """Runs made before are known by the title that this takes from them."""
+    runs = [load_run(folder) for folder in make_runs((0, 0.8, {}), (1, 0.7, {}), (0, 0.5, {"kl_weight": "0.5"}))]
+    named = named_by_coefficients(runs)
+    assert [run.method for run in named] == ["gbdl", "gbdl", "gbdl, kl_weight 0.5"]
+    assert named[2].method_facts == runs[2].method_facts
+
+
+def test_runs_say_which_of_their_keys_name_a_place(make_runs):
+    wanted = (0, 0.8, {"my_disk": "a"}), (0, 0.5, {"my_disk": "b", "kl_weight": "0.5"})
+    assert curves_of(make_runs(*wanted, keys={"data": [], "place": ["output_dir"]})) == {}
+    assert list(curves_of(make_runs(*wanted, keys={"data": [], "place": ["output_dir", "my_disk"]}))) == ["kl_weight"]
 
 
 def test_the_page_has_the_figure_only_where_a_coefficient_was_varied(make_runs, tmp_path):

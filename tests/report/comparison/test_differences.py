@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from medssl.core.errors import ConfigError
+from medssl.metrics.catalogue import DICE, ECE, HD95, SCAN_METRICS, SHARE
 from medssl.report import write_differences_csv
 from medssl.report.comparison.difference_tables import difference_tables, reading_help, signed
 from medssl.report.comparison.differences import differences, metric_named
@@ -35,8 +36,8 @@ def test_difference_is_in_points_with_the_seeds_shown(two_methods):
 
 
 def test_distances_are_in_mm(two_methods):
-    (found,) = differences(two_methods, ["self-training"], ["hd95_mm"])
-    assert (found.unit, found.mean) == ("mm", pytest.approx(-0.2))
+    (found,) = differences(two_methods, ["self-training"], [HD95])
+    assert (found.metric.unit.difference, found.mean) == ("mm", pytest.approx(-0.2))
 
 
 def test_difference_turns_its_sign_with_the_roles(two_methods):
@@ -52,7 +53,7 @@ def test_noise_is_not_marked(run_of):
     (found,) = differences(runs, ["a"])
 
     assert not found.is_clear
-    assert found.mean == pytest.approx(100 * pair_runs(runs[3:], runs[:3], "dice").values.mean())
+    assert found.mean == pytest.approx(100 * pair_runs(runs[3:], runs[:3], DICE).values.mean())
     assert found == differences(runs[::-1], ["a"])[0]
 
 
@@ -95,9 +96,10 @@ def test_an_unknown_baseline_is_refused_with_those_there_are(two_methods):
 
 
 def test_metrics_go_by_their_short_names():
-    assert [metric_named(name) for name in ("hd95", "HD95_mm", "Dice", "ece")] == ["hd95_mm", "hd95_mm", "dice", "ece"]
+    found = [metric_named(name, SCAN_METRICS) for name in ("hd95", "HD95_mm", "Dice", "ece")]
+    assert found == [HD95, HD95, DICE, ECE]
     with pytest.raises(ConfigError, match=r"metric 'volume': unknown\. Known: .*dice, jaccard, hd95"):
-        metric_named("volume")
+        metric_named("volume", SCAN_METRICS)
 
 
 def test_what_cannot_be_paired_is_shown_without_numbers_and_explained(two_methods, run_of):
@@ -125,11 +127,11 @@ def test_table_marks_what_excludes_zero_and_tells_how_few_seeds_there_are(two_me
 
 @pytest.mark.parametrize(("value", "text"), [(1.236, "+1.24"), (-0.5, "−0.50"), (-0.001, "0.00"), (math.nan, "–")])
 def test_signs_are_written_out(value, text):
-    assert signed(value, "points") == text
+    assert signed(value, SHARE) == text
 
 
 def test_csv_holds_every_difference_unrounded(two_methods, tmp_path):
-    rows = differences(two_methods, ["self-training"], ["dice", "hd95_mm"])
+    rows = differences(two_methods, ["self-training"], [DICE, HD95])
     with write_differences_csv(rows, tmp_path / "differences.csv").open() as stream:
         dice, distance = csv.DictReader(stream)
 

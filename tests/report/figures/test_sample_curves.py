@@ -7,6 +7,7 @@ from medssl.report import write_report
 from medssl.report.figures.files import write_figures
 from medssl.report.figures.sample_curves import read_samples, sample_curves
 from medssl.report.figures.style import share_limits
+from medssl.report.segmentation import SEGMENTATION
 
 TABLE = """case,samples,dice,pavpu,ece,seconds
 a,1,0.80,0.90,0.02,1.0
@@ -26,7 +27,7 @@ def sampled(make_run):
 
 
 def test_three_panels_show_the_means_over_cases_against_t(sampled):
-    panels = sample_curves(read_samples(sampled)).axes
+    panels = sample_curves(read_samples(sampled, SEGMENTATION), SEGMENTATION).axes
 
     assert [axes.get_ylabel() for axes in panels] == ["time per scan (s)", "Dice", "PAvPU"]
     assert {axes.get_xlabel() for axes in panels} == {"samples T"}
@@ -39,7 +40,7 @@ def test_three_panels_show_the_means_over_cases_against_t(sampled):
 
 
 def test_time_is_a_straight_line_where_it_is_proportional_to_t(sampled):
-    time = sample_curves(read_samples(sampled)).axes[0]
+    time = sample_curves(read_samples(sampled, SEGMENTATION), SEGMENTATION).axes[0]
     assert (time.get_xscale(), time.get_yscale()) == ("log", "log")
 
 
@@ -69,4 +70,4 @@ def test_report_and_figures_have_the_curves_only_where_they_were_measured(sample
 def test_a_damaged_table_is_an_error(sampled, table):
     (sampled / "samples.csv").write_text(table)
     with pytest.raises(DataError, match=r"samples\.csv, line \d: .*medssl samples"):
-        read_samples(sampled)
+        read_samples(sampled, SEGMENTATION)

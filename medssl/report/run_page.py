@@ -1,41 +1,24 @@
 """report.html of a run: one file that needs no network and no script."""
 
 import json
-import math
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from medssl.core.errors import MedsslError
 from medssl.core.files import write_text_atomically
 from medssl.report.comparison.compare import PAPER_CROP_NOTICE
-from medssl.report.figures.cases import calibration_strip, dice_strip, entropy_against_dice
-from medssl.report.figures.panels import case_panel
 from medssl.report.figures.pictures import picture
-from medssl.report.figures.slices import load_case
-from medssl.report.figures.thesis import thesis_figures
 from medssl.report.figures.training import training_curves
-from medssl.report.grids import accuracy_grid, every_case_grid, stat_cell, uncertainty_grid
-from medssl.report.page import render
-from medssl.report.report_page import REPORT
-from medssl.report.runs import Run, load_run
+from medssl.report.run import Run
+from medssl.report.runs import load_run
 from medssl.report.scrub import command_without_paths, without_paths
-from medssl.report.tables import (
-    TITLES,
-    SummaryRow,
-    by_case,
-    case_mean,
-    number_text,
-    summarise,
-    telling_cases,
-)
+from medssl.report.templating import render
 
 STATUS_NOTICES = {
     "running": "This run had not finished when the report was written: it shows what was there.",
     "first stage finished": "Only the first stage is trained. To go on: run second_stage with --resume true.",
     "failed": "This run failed: the report shows what was there.",
 }
-TILES = ("dice", "hd95_mm", "assd_mm", "pavpu", "ece")
 LONGEST_VALUE = 300
 
 
@@ -43,19 +26,8 @@ def write_report(run_folder: str | Path) -> Path:
     """Writes report.html into the run folder, whole or not at all, and returns its path. Raises DataError."""
     run = load_run(run_folder)
     path = run.folder / "report.html"
-    template, content = _own_page(run)
-    write_text_atomically(path, render(template, **shared_content(run), **content))
+    write_text_atomically(path, render(run.task.template, **shared_content(run), **run.task.content(run)))
     return path
-
-
-def _own_page(run: Run) -> tuple[str, dict[str, Any]]:
-    """The template of the run's kind, and what it asks for besides the shared content."""
-    if run.kind == "segmentation":
-        return REPORT, _report_content(run)
-    from natural_image_ext.report import PAGES  # noqa: PLC0415  (an extra)
-
-    template, content = PAGES[run.kind]
-    return template, content(run)
 
 
 def shared_content(run: Run) -> dict[str, Any]:
@@ -73,27 +45,13 @@ def shared_content(run: Run) -> dict[str, Any]:
         },
         "curves": picture(training_curves, run) if run.history else None,
         "training": _training_text(run),
+        "validated": run.task.validated.axis_title,
         "made": {
             "command": command_without_paths(str(facts.get("command", "")), run.folder),
             "facts": _making(run),
             "settings": [(_plain_name(key), _value_text(value, run)) for key, value in run.settings.items()],
             "config": [(key, _value_text(value, run)) for key, value in sorted((facts.get("config") or {}).items())],
         },
-    }
-
-
-def _report_content(run: Run) -> dict[str, Any]:
-    """What the report template asks for besides."""
-    summary = summarise(run.per_case)
-    overall = summary[-1] if summary else None
-    return {
-        "tiles": _tiles(overall),
-        "accuracy": accuracy_grid(summary) if summary else None,
-        "strip": picture(dice_strip, run.per_case) if summary else None,
-        "cases": _telling_cases(run),
-        **_uncertainty(run, overall),
-        **{name: picture(draw) if draw else None for name, draw in thesis_figures(run).items()},
-        "every_case": every_case_grid(run.per_case) if run.per_case else None,
     }
 
 
@@ -114,43 +72,6 @@ def _notices(run: Run) -> list[str]:
     if run.status in STATUS_NOTICES:
         notices.append(STATUS_NOTICES[run.status])
     return notices
-
-
-def _tiles(overall: SummaryRow | None) -> list[dict[str, str]]:
-    if overall is None:
-        return []
-    cells = {metric: stat_cell(overall.stats[metric], metric, 0) for metric in TILES if overall.stats[metric].n}
-    return [{"title": TITLES[metric], "text": cell.text, "small": cell.small} for metric, cell in cells.items()]
-
-
-def _telling_cases(run: Run) -> list[dict[str, Any]]:
-    """Best, median and worst case, each once."""
-    return [_telling_case(run, case, name) for name, case in telling_cases(run.per_case).items()]
-
-
-def _telling_case(run: Run, case: str, name: str) -> dict[str, Any]:
-    rows = by_case(run.per_case)[case]
-    distance_mm = case_mean(rows, "hd95_mm")
-    caption = f"Dice {number_text(case_mean(rows, 'dice'))}"
-    if math.isfinite(distance_mm):
-        caption += f", HD95 {number_text(distance_mm, 'hd95_mm')} mm"
-    content: dict[str, Any] = {"title": f"{name}: {case}", "caption": caption, "image": None, "problem": ""}
-    try:
-        content["image"] = picture(case_panel, load_case(run, case), run.structures, run.facts.get("window"))
-    except MedsslError as error:  # the scans may have moved since; the numbers still stand
-        content["problem"] = f"No picture: {without_paths(str(error), run.folder)}"
-    return content
-
-
-def _uncertainty(run: Run, overall: SummaryRow | None) -> dict[str, Any]:
-    grid = uncertainty_grid(overall) if overall else None
-    if grid is None:
-        return {"uncertainty": None, "scatter": None, "calibration": None}
-    return {
-        "uncertainty": grid,
-        "scatter": picture(entropy_against_dice, run.per_case),
-        "calibration": picture(calibration_strip, run.per_case),
-    }
 
 
 def _training_text(run: Run) -> str:

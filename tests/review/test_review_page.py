@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from medssl.review.page import write_page
 from medssl.review.queue import build_queue
+from medssl.review.review_page import write_page
 from medssl.review.sources import Source, source_of_run
 from medssl.review.tables import print_queue
 

@@ -1,4 +1,4 @@
-"""What the page of a run that segments scenes shows."""
+"""What the page of a run that segments scenes shows, and its figures."""
 
 import math
 from collections.abc import Callable
@@ -11,23 +11,27 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from medssl.core.errors import DataError
+from medssl.metrics.catalogue import PAVPU
 from medssl.report.figures.pictures import picture
-from medssl.report.figures.sample_curves import MEASURES_OF_SCENES, read_samples, sample_curves
+from medssl.report.figures.sample_curves import read_samples, sample_curves
 from medssl.report.figures.style import INK, PAGE_WIDTH_IN, styled
-from medssl.report.grids import Cell, Column, Grid, Row
-from medssl.report.runs import PerCaseRow, Run
+from medssl.report.grids import Cell, Column, Grid, GridRow
+from medssl.report.run import PerCaseRow, Run
 from natural_image_ext.data.scene_splits import read_scene_split
 from natural_image_ext.data.scene_views import centre_of, read_scene
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.inference.scene_evaluation import prediction_file
+from natural_image_ext.report.metrics import IMAGE_ACCURACY, MIOU, PIXEL_ACCURACY, SCENE_ENTROPY
 from natural_image_ext.report.parts import percent_tiles, picture_or_problem
 
-TILES = {"miou": "mIoU", "accuracy": "Pixel accuracy", "pavpu": "PAvPU"}
-TITLES = ("image", "label", "prediction", "uncertainty")
+TEMPLATE = "natural_image_ext.report/scenes_page.html.j2"
+TILES = (MIOU, PIXEL_ACCURACY, PAVPU)
+IMAGE_COLUMNS = (MIOU, IMAGE_ACCURACY, PAVPU, SCENE_ENTROPY)
+PANEL_TITLES = ("image", "label", "prediction", "uncertainty")
 
 
-def scene_content(run: Run) -> dict[str, Any]:
-    """What SCENES_REPORT asks for besides the content that all runs share."""
+def scenes_content(run: Run) -> dict[str, Any]:
+    """What the template asks for besides the content that all runs share."""
     panels, problem = picture_or_problem(run, scene_panels)
     measured, figures = run.measured, scene_figures(run)
     return {
@@ -42,9 +46,13 @@ def scene_content(run: Run) -> dict[str, Any]:
 
 def scene_figures(run: Run) -> dict[str, Callable[[], Figure]]:
     """The figures that can be drawn of the run, by name."""
-    figures: dict[str, Callable[[], Figure]] = {"scenes": partial(scene_panels, run)} if run.per_case else {}
-    samples = read_samples(run.folder, MEASURES_OF_SCENES)
-    return {**figures, "samples": partial(sample_curves, samples, MEASURES_OF_SCENES)} if samples else figures
+    figures: dict[str, Callable[[], Figure]] = {}
+    if run.per_case:
+        figures["scenes"] = partial(scene_panels, run)
+    samples = read_samples(run.folder, run.task)
+    if samples:
+        figures["samples"] = partial(sample_curves, samples, run.task)
+    return figures
 
 
 @styled
@@ -67,7 +75,7 @@ def scene_panels(run: Run) -> Figure:
             cell.set(xticks=[], yticks=[])
             cell.grid(visible=False)
             cell.spines[:].set_visible(False)
-    for cell, title in zip(grid[0], TITLES, strict=True):
+    for cell, title in zip(grid[0], PANEL_TITLES, strict=True):
         cell.set_title(title)
     return figure
 
@@ -109,12 +117,13 @@ def _classes_grid(classes: dict[str, float]) -> Grid:
     for name, iou in sorted(classes.items(), key=lambda pair: (math.isnan(pair[1]), pair[1])):
         percent = 100 * iou
         cell = Cell("not in the test images") if math.isnan(iou) else Cell(f"{percent:.1f}", bar=round(percent))
-        rows.append(Row([Cell(name), cell]))
+        rows.append(GridRow([Cell(name), cell]))
     return Grid([Column("Class", "text"), Column("IoU (%)")], rows)
 
 
 def _images_grid(rows: list[PerCaseRow]) -> Grid:
-    shown = {"miou": "mIoU", "accuracy": "Accuracy", "pavpu": "PAvPU", "mean_entropy_nats": "Entropy (nats)"}
     order = sorted(rows, key=lambda row: (math.isnan(row["miou"]), row["miou"]))
-    lines = [Row([Cell(row["case"]), *(Cell(f"{row[key]:.3f}") for key in shown)]) for row in order]
-    return Grid([Column("Image", "text"), *(Column(title) for title in shown.values())], lines)
+    lines = [
+        GridRow([Cell(row["case"]), *(Cell(f"{row[metric.name]:.3f}") for metric in IMAGE_COLUMNS)]) for row in order
+    ]
+    return Grid([Column("Image", "text"), *(Column(metric.title) for metric in IMAGE_COLUMNS)], lines)

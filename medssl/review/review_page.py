@@ -7,13 +7,13 @@ from typing import Any
 
 from medssl.core.errors import DataError
 from medssl.core.files import write_text_atomically
-from medssl.report.page import render
 from medssl.report.scrub import without_paths
-from medssl.review.page_template import REVIEW
+from medssl.report.templating import render
 from medssl.review.queue import Entry, Queue, time_text
 from medssl.review.tables import effort_text, every_case_grid, failures_grid, order_text, percent_of
 from medssl.review.thumbnails import PROPORTION, Layers, gradient, legend, slice_layers
 
+TEMPLATE = "medssl.review/review_page.html.j2"
 PICTURED_CASES, PICTURED_SLICES = 24, 3
 
 
@@ -24,7 +24,7 @@ def write_page(queue: Queue, path: str | Path, cases: int = PICTURED_CASES, slic
     are rows of a table.
     """
     content = page_content(queue, cases, slices)
-    write_text_atomically(path, render(REVIEW, **content))
+    write_text_atomically(path, render(TEMPLATE, **content))
     return Path(path)
 
 

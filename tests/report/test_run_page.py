@@ -7,7 +7,7 @@ import pytest
 from medssl.core.errors import DataError
 from medssl.report import write_report
 from medssl.report.figures.pictures import Picture
-from medssl.report.html import PAPER_CROP_NOTICE
+from medssl.report.run_page import PAPER_CROP_NOTICE
 
 
 def page_of(folder):
@@ -23,7 +23,8 @@ def page(finished_run):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures are not drawn, for tests of the text around them."""
-    monkeypatch.setattr("medssl.report.html.picture", lambda *_: Picture("data:image/png;base64,", 100))
+    for page in ("run_page", "scan_page"):
+        monkeypatch.setattr(f"medssl.report.{page}.picture", lambda *_: Picture("data:image/png;base64,", 100))
 
 
 def test_report_of_a_finished_run_has_all_its_parts(page):
