@@ -63,4 +63,4 @@ bench:
 	OMP_NUM_THREADS=1 $(PY) benchmarks/run.py $(BENCH)
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import torch
 from peak import least_seconds
 from timing import alternating_medians, one_thread
-from torch import Tensor, nn
+from torch import Tensor
 
 from natural_image_ext.inference import SampledInferer
-from natural_image_ext.networks import Classifier, NPHead, wrn_28_2, wrn_28_8
+from natural_image_ext.networks import Classifier, LinearHead, NPHead, wrn_28_2, wrn_28_8
 
 NETWORKS = {"WRN-28-2": (wrn_28_2, 10), "WRN-28-8": (wrn_28_8, 100)}
 BATCH, SIZE, DROPOUT = 16, 32, 0.3
@@ -32,8 +32,8 @@ def networks(name: str) -> tuple[Classifier, Classifier, Classifier]:
     backbone, dropping = build(), build(DROPOUT)
     found = (
         Classifier(backbone, NPHead(backbone.num_features, classes)),
-        Classifier(dropping, nn.Linear(dropping.num_features, classes)),
-        Classifier(backbone, nn.Linear(backbone.num_features, classes)),
+        Classifier(dropping, LinearHead(dropping.num_features, classes)),
+        Classifier(backbone, LinearHead(backbone.num_features, classes)),
     )
     return found[0].eval(), found[1].eval(), found[2].eval()
 

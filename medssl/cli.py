@@ -38,6 +38,30 @@ def check_data(
         raise typer.Exit(EXIT_BAD_DATA)
 
 
+@app.command()
+def bundles(
+    path: Annotated[str | None, typer.Option(metavar="NAME", help="Print the path of this bundle, no more.")] = None,
+    copy: Annotated[
+        tuple[str, Path] | None, typer.Option(metavar="NAME FOLDER", help="Copy a bundle to a new folder, to edit.")
+    ] = None,
+) -> None:
+    """List the bundles that come with medssl, and what they train; print the path of one, or copy it."""
+    from medssl.core.shipped_bundles import bundle_path, bundles_table, copy_bundle, shipped_bundles
+
+    if path is not None and copy is not None:
+        raise ConfigError("--path and --copy: only one at a time. Give one of them.")
+    if path is not None:
+        typer.echo(bundle_path(path))
+    elif copy is not None:
+        target = copy_bundle(*copy)
+        training = f"python -m monai.bundle run training --config_file {target / 'configs' / 'train.json'}"
+        console.print(f"{copy[0]} is in {target}. Train it: {training}", highlight=False, markup=False, soft_wrap=True)
+    else:
+        console.print(bundles_table())
+        for folder in sorted({bundle.parent for bundle in shipped_bundles().values()}):
+            console.print(f"They are in {folder}", highlight=False, markup=False, soft_wrap=True)
+
+
 @app.command("check-bundle")
 def check_bundle(
     folder: Annotated[Path, typer.Argument(help="A bundle's folder.")],

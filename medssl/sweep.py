@@ -133,13 +133,21 @@ def sweep_of_bundle(
 
     Keys are varied one at a time, all others as they are, as the thesis searches its coefficients.
     """
-    rows = [SweepRow(variant, bundle, tuple(overlays), (("variant", variant),)) for variant in variants]
+    chosen_by = _key_of_variants(bundle)
+    rows = [SweepRow(variant, bundle, tuple(overlays), ((chosen_by, variant),)) for variant in variants]
     for text in vary:
         key, _, values = text.partition("=")
         if not key or not values:
             raise ConfigError(f"'{text}': expected a key and its values, e.g. kl_weight=0.0005,0.005,0.05.")
         rows += [SweepRow(f"{key}_{value}", bundle, tuple(overlays), ((key, value),)) for value in values.split(",")]
     return Sweep(rows or [SweepRow(bundle.name, bundle, tuple(overlays))], output, labelled, seeds, keys)
+
+
+def _key_of_variants(bundle: Path) -> str:
+    """The key that chooses among what a bundle can train: `method` where its train.json has one, else `variant`."""
+    config = bundle / "configs" / "train.json"
+    has_methods = config.is_file() and "method" in json.loads(config.read_text())
+    return "method" if has_methods else "variant"
 
 
 def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> list[Sweep]:

@@ -3,11 +3,12 @@
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from trainings import training_of
 
 ROOT = Path(__file__).parents[1]
 BUNDLE = ROOT / "bundles" / "mcdropout_unet3d"
@@ -80,29 +81,6 @@ def scene_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Image.fromarray(pixels).save(root / "images" / f"{film}_{frame}.png")
             Image.fromarray(mask).save(root / "masks" / f"{film}_{frame}.png")
     return root
-
-
-def training_of(bundle: Path, names: Sequence[str], phantoms: Path) -> Callable[..., Path]:
-    """Runs the bundle's `training`, with configs of these names, into a folder, as the command line does."""
-    from monai.bundle import run
-
-    def train(output_dir: Path, **overrides) -> Path:
-        keys = {
-            "bundle_root": str(bundle),
-            "dataset_name": "phantom",
-            "dataset_dir": str(phantoms),
-            "labelled": 3,
-            "validation": 2,
-            "test": 3,
-            "output_dir": str(output_dir),
-            "runs_dir": str(output_dir.parent),
-            "mlflow": False,
-            **overrides,
-        }
-        run(run_id="training", config_file=[str(bundle / "configs" / f"{name}.json") for name in names], **keys)
-        return output_dir
-
-    return train
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import shutil
 import sys
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from medssl import cli
@@ -24,6 +25,36 @@ def test_check_data_lists_findings_and_ends_with_1(run, phantom_dir, tmp_path):
     (tmp_path / "data" / "images" / "phantom_004.nii.gz").write_bytes(b"")
     result = run("check-data", tmp_path / "data")
     assert result.exit_code == 1 and "phantom_004" in result.stdout and "1 findings" in result.stdout
+
+
+def test_bundles_are_listed_with_what_they_train_within_80_columns(run, bundles_dir, monkeypatch):
+    monkeypatch.setattr(cli, "console", Console(width=80))
+    result = run("bundles")
+    table, place = result.stdout.rstrip().rsplit("\n", 1)
+    assert result.exit_code == 0 and place == f"They are in {bundles_dir}"
+    assert "gbdl" in table and "Semi-supervised 3-D segmentation" in table
+    assert max(len(line) for line in table.splitlines()) <= 80
+
+
+def test_path_of_a_bundle_is_printed_alone_and_unwrapped(run, bundles_dir):
+    assert run("bundles", "--path", "gbdl").stdout == f"{bundles_dir / 'gbdl'}\n"
+
+
+def test_bundle_is_copied_and_the_way_to_train_it_is_told(run, tmp_path):
+    result = run("bundles", "--copy", "gbdl", tmp_path / "mine")
+    assert result.exit_code == 0 and f"--config_file {tmp_path / 'mine' / 'configs' / 'train.json'}" in result.stdout
+    assert (tmp_path / "mine" / "configs" / "train.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [(("--path", "gdbl"), "Did you mean 'gbdl'"), (("--path", "gbdl", "--copy", "gbdl", "x"), "only one at a time")],
+)
+def test_bundles_says_what_is_wrong_and_ends_with_1(monkeypatch, capsys, arguments, reason):
+    monkeypatch.setattr(sys, "argv", ["medssl", "bundles", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1 and reason in capsys.readouterr().err
 
 
 def test_check_bundle_accepts_ours_and_refuses_a_hostile_one(run, bundle_dir, tmp_path):

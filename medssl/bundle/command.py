@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import fire
+import fire.parser
 import monai.bundle
 from monai.bundle import ConfigParser
 from monai.bundle.scripts import update_kwargs
@@ -78,6 +79,11 @@ def started(command: Command) -> Iterator[None]:
         yield
     finally:
         _started.reset(token)
+
+
+def parsed_value(text: str) -> Any:
+    """What MONAI's command line makes of a value: a number, a list, a text."""
+    return fire.parser.DefaultParseValue(text)
 
 
 def _of_command_line(argv: Sequence[str]) -> Command | None:

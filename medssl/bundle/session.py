@@ -129,6 +129,7 @@ def open_run(
         "parameters": parameters,
         "medssl_version": medssl.__version__,
         "command": command_line(),
+        "bundle_root": None if command is None or command.bundle_root is None else str(command.bundle_root.resolve()),
         "config": {} if command is None else flatten(command.config),
     }
     if resume and (Path(path) / "split.json").is_file():

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from monai import transforms as mt
 from monai.config import KeysCollection
+from torch import Tensor
 
 
 class RandJitterd(mt.MapTransform, mt.Randomizable):
@@ -26,6 +27,10 @@ class RandJitterd(mt.MapTransform, mt.Randomizable):
         self.randomize()
         changed = dict(data)
         for key in self.keys:
-            image = data[key]
-            changed[key] = torch.add(image.mean() * (1 - self.factor) + self.offset, image, alpha=self.factor)
+            changed[key] = stretched(data[key], self.factor, self.offset)
         return changed
+
+
+def stretched(image: Tensor, factor: float, offset: float) -> Tensor:
+    """`image` stretched about its mean by `factor`, then shifted by `offset`."""
+    return torch.add(image.mean() * (1 - factor) + offset, image, alpha=factor)

@@ -1,6 +1,6 @@
 """Batches of labelled and unlabelled patches, of fixed proportion; an unlabelled scan's label is never opened."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,6 +11,7 @@ from medssl.core.errors import ConfigError
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import AugmentedDataset, Draw, EpochSampler, cache_cases, loader_of, share_of_process
 from medssl.data.split import Split
+from medssl.data.views import PLAIN
 
 UNLABELLED_SEED = 7_919  # keeps the two streams' draws apart
 
@@ -62,13 +63,22 @@ class TwoStreamSampler(TwoStreams, Sampler[Draw]):
             yield from (Draw(self.labelled.num_cases + case, seed) for case, seed in unlabelled)
 
 
-def training_dataset(split: Split, pipeline: Pipeline, cache: str = "memory", cache_dir: str = "") -> MixedDataset:
-    """Augmented patches of the split's labelled and unlabelled cases, the deterministic part computed once."""
+def training_dataset(
+    split: Split,
+    pipeline: Pipeline,
+    cache: str = "memory",
+    cache_dir: str = "",
+    views: Sequence[str] | str = PLAIN,
+) -> MixedDataset:
+    """Augmented patches of the split's labelled and unlabelled cases, the deterministic part computed once.
+
+    views: of every patch, labelled or not, as `Pipeline.augmentation` has them.
+    """
     parts = []
     for role, with_label in (("labelled", True), ("unlabelled", False)):
         preprocessing = pipeline.preprocessing(with_label, training=True)
         cached = cache_cases(split.role(role), preprocessing, cache, cache_dir)
-        parts.append(AugmentedDataset(cached, pipeline.augmentation(with_label)))
+        parts.append(AugmentedDataset(cached, pipeline.augmentation(with_label, views)))
     return MixedDataset(*parts)
 
 

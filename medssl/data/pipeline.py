@@ -1,7 +1,7 @@
 """From files to the network's input, as in the thesis' appendix A: deterministic steps, then augmentation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +13,11 @@ from medssl.core.errors import DataError
 from medssl.core.flags import flag
 from medssl.data.datasets import DatasetFacts, Geometry
 from medssl.data.jitter import RandJitterd
+from medssl.data.patch_geometry import FLIPPED_AXIS, RecordedCropd, RecordedFlipd, RecordedRotationd
 from medssl.data.regions import BodyRegion, LabelRegion
 from medssl.data.rotation import RandRotateInPlaned
+from medssl.data.strong_view import RandStrongView, StrongChanges
+from medssl.data.views import PLAIN, checked_views
 from medssl.data.volumes import LoadVolumed
 
 PAPER_SLICE_MARGIN = 8  # slices kept above and below the label with paper_crop
@@ -26,7 +29,7 @@ class Pipeline:
     """The transforms of one data set; every stage of training and prediction takes them from here.
 
     Sizes given here replace those of the data set's facts. paper_crop centres the region with the label, of unlabelled
-    and test cases too, as the papers do; reports then say so.
+    and test cases too, as the papers do; reports then say so. strong: what the strong view of a patch has on top.
     """
 
     facts: DatasetFacts
@@ -37,6 +40,7 @@ class Pipeline:
     jitter: float = 0.4
     rotation_degrees: float = 10.0
     flip_probability: float = 0.5
+    strong: StrongChanges = field(default_factory=StrongChanges)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paper_crop", flag(self.paper_crop, "paper_crop"))
@@ -82,19 +86,29 @@ class Pipeline:
         steps.append(mt.EnsureTyped(kept, dtype=[torch.float32, torch.uint8][: len(kept)], track_meta=not training))
         return mt.Compose([*steps, mt.SelectItemsd([*kept, "id"])])
 
-    def augmentation(self, with_label: bool = True) -> mt.Compose:
-        """A random patch with horizontal flip, jitter (image only) and in-plane rotation (nearest for the label)."""
+    def augmentation(self, with_label: bool = True, views: Sequence[str] | str = PLAIN) -> mt.Compose:
+        """A random patch with horizontal flip, jitter (image only) and in-plane rotation (nearest for the label).
+
+        views: with any but "plain" the sample has its `crop_start`, `is_flipped` and `rotation_radians` besides; with
+        "strong" also `strong`, the image with strong changes of intensity. `image` and `label` are always the same.
+        """
+        asked = checked_views(views)
+        is_recorded = any(view != "plain" for view in asked)
         keys = ["image", "label"] if with_label else ["image"]
         modes, types = ["bilinear", "nearest"][: len(keys)], [torch.float32, torch.uint8][: len(keys)]
-        return mt.Compose(
-            [
-                mt.RandSpatialCropd(keys, self.geometry.patch_size, random_size=False),
-                mt.RandFlipd(keys, spatial_axis=0, prob=self.flip_probability),
-                mt.EnsureTyped(keys, dtype=types, track_meta=False),  # what follows is faster on plain tensors
-                RandJitterd("image", self.jitter),
-                RandRotateInPlaned(keys, modes, self.rotation_degrees, prob=0.5),
-            ]
-        )
+        crop = RecordedCropd if is_recorded else mt.RandSpatialCropd
+        flip = RecordedFlipd if is_recorded else mt.RandFlipd
+        rotation = RecordedRotationd if is_recorded else RandRotateInPlaned
+        steps: list[mt.Transform] = [
+            crop(keys, self.geometry.patch_size, random_size=False),
+            flip(keys, spatial_axis=FLIPPED_AXIS, prob=self.flip_probability),
+            mt.EnsureTyped(keys, dtype=types, track_meta=False),  # what follows is faster on plain tensors
+            RandJitterd("image", self.jitter),
+            rotation(keys, modes, self.rotation_degrees, prob=0.5),
+        ]
+        if "strong" in asked:
+            steps.append(RandStrongView(self.strong))  # last: the seeds of the others stay what they are
+        return mt.Compose(steps)
 
     def _intensity(self) -> mt.Transform:
         if self.facts.window is not None:

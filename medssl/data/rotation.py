@@ -22,7 +22,7 @@ def rotated_in_plane(volume: Tensor, radians: float, mode: str = "bilinear") -> 
     Equal to MONAI's Rotate with angle (0, 0, radians) and padding mode "border".
     """
     height, width = volume.shape[1:3]
-    rows, columns = _sampled_places(height, width, radians)
+    rows, columns = _sampled_places(height, width, radians, volume.device)
     columns_of_voxels = volume.flatten(1, 2)  # (C, H W, D)
     if mode == "nearest":
         places = (rows.round() * width + columns.round()).long()
@@ -36,11 +36,13 @@ def rotated_in_plane(volume: Tensor, radians: float, mode: str = "bilinear") -> 
     return torch.stack(turned).unflatten(1, (height, width))
 
 
-def _sampled_places(height: int, width: int, radians: float) -> tuple[Tensor, Tensor]:
+def _sampled_places(height: int, width: int, radians: float, device: torch.device) -> tuple[Tensor, Tensor]:
     """Row and column, from 0 and not whole, where each of the H W pixels of the rotated slice comes from."""
     cos, sin = math.cos(radians), math.sin(radians)
     row, column = torch.meshgrid(
-        torch.arange(height) - (height - 1) / 2, torch.arange(width) - (width - 1) / 2, indexing="ij"
+        torch.arange(height, device=device) - (height - 1) / 2,
+        torch.arange(width, device=device) - (width - 1) / 2,
+        indexing="ij",
     )
     rows = cos * row - sin * column + (height - 1) / 2
     columns = sin * row + cos * column + (width - 1) / 2

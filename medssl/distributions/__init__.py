@@ -3,6 +3,7 @@
 from medssl.distributions.gaussian import (
     IndependentGaussians,
     RankOneGaussians,
+    diagonal_gaussians_kl,
     independent_components_kl,
     product_of_gaussians,
     product_of_gaussians_kl,
@@ -11,6 +12,7 @@ from medssl.distributions.gaussian import (
 __all__ = [
     "IndependentGaussians",
     "RankOneGaussians",
+    "diagonal_gaussians_kl",
     "independent_components_kl",
     "product_of_gaussians",
     "product_of_gaussians_kl",

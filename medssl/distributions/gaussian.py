@@ -48,6 +48,12 @@ def independent_components_kl(means: Tensor, variances: Tensor) -> Tensor:
     return 0.5 * (variance + mean.square() - 1 - variance.log()).sum(-1)
 
 
+def diagonal_gaussians_kl(mean1: Tensor, variance1: Tensor, mean2: Tensor, variance2: Tensor) -> Tensor:
+    """KL(N1 || N2) of two Gaussians with independent components, all (..., D). Returns (...), in nats."""
+    terms = variance1 / variance2 + (mean1 - mean2).square() / variance2 - 1 + variance2.log() - variance1.log()
+    return 0.5 * terms.sum(-1)
+
+
 @dataclass(frozen=True)
 class IndependentGaussians:
     """n Gaussians with independent components (IC-LRL): mean and variance (..., n, D)."""

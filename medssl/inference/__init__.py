@@ -7,6 +7,8 @@ from medssl.inference.export import export_bundle, require_bundle
 from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Prediction, Predictor, load_predictor
 from medssl.inference.reconstructions import write_reconstructions
+from medssl.inference.slice_export import export_slices
+from medssl.inference.slice_sampling import SliceInferer
 
 __all__ = [
     "Evaluation",
@@ -14,8 +16,10 @@ __all__ = [
     "Prediction",
     "PredictionEngine",
     "Predictor",
+    "SliceInferer",
     "evaluation_folder",
     "export_bundle",
+    "export_slices",
     "load_predictor",
     "require_bundle",
     "write_dicom",

@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,35 @@ def export_bundle(
     says how it was built (`arguments`, as MCDropoutUNet3D has them), or ConfigError. Returns the path, None in all but
     the first process.
     """
+    network = predictor.network
+    definition = config_of_built(network) if network_config is None else network_config_of(network_config)
+    changes = {"network_def": definition, **scan_settings(predictor), **predictor.inferer.bundle_settings()}
+    return export_network(folder, bundle_root, network, changes, partial(_describe_outputs, predictor.pipeline))
+
+
+def export_network(
+    folder: RunFolder,
+    bundle_root: str | Path,
+    network: nn.Module,
+    changes: Mapping[str, Any],
+    describe: Callable[[dict[str, Any]], None],
+    template: str = "inference.json",
+) -> Path | None:
+    """Write `bundle/` into the run's folder: the steps that all exports share.
+
+    changes: of the keys of `bundle_root`'s inference config `template`. describe: writes into its metadata what the
+    network takes and gives. Returns the path, None in all but the first process.
+    """
     if not folder.is_writer:
         return None
-    network, pipeline = predictor.network, predictor.pipeline
-    definition = config_of_built(network) if network_config is None else network_config_of(network_config)
-    inference, metadata = template_configs(bundle_root)
-    inference["network_def"] = definition
-    inference["data_facts"] = facts_to_json(pipeline)
-    inference |= {"seed": predictor.seed, **predictor.inferer.bundle_settings()}
-    _describe_outputs(metadata, pipeline)
-    return write_bundle(folder, bundle_root, inference, metadata, network)
+    inference, metadata = template_configs(bundle_root, template)
+    describe(metadata)
+    return write_bundle(folder, bundle_root, {**inference, **changes}, metadata, network)
+
+
+def scan_settings(predictor: Predictor) -> dict[str, Any]:
+    """What the inference config of a network of scans has of this run besides network and inferer."""
+    return {"data_facts": facts_to_json(predictor.pipeline), "seed": predictor.seed}
 
 
 def template_configs(
@@ -85,7 +105,7 @@ def write_bundle(
     return target
 
 
-def _describe_outputs(metadata: dict, pipeline: Pipeline) -> None:
+def _describe_outputs(pipeline: Pipeline, metadata: dict[str, Any]) -> None:
     classes = {0: "background", **pipeline.facts.target.structures}
     data_format = metadata["network_data_format"]
     if pipeline.facts.modality != "CT":

@@ -5,21 +5,20 @@ import json
 import logging
 import os
 import shutil
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from filelock import FileLock
-from monailabel.datastore.local import DataModel, ImageLabelModel, LocalDatastore, LocalDatastoreModel
+from monailabel.datastore.local import DataModel, ImageLabelModel, LocalDatastoreModel
 from monailabel.interfaces.exception import ImageNotFoundException, LabelNotFoundException
 
 from medssl.core.errors import DataError
 from medssl.core.files import write_bytes_atomically, write_text_atomically
 from medssl.data.volumes import read_header, write_nifti
+from medssl.label_app.locked_datastore import LockedDatastore
 from medssl.label_app.names import checked_name, is_name
 from medssl.label_app.submitted import read_submitted
 from medssl.label_app.tags import FINAL, tag_of_others
@@ -31,7 +30,7 @@ FACTS = "medssl"  # among the facts of a study: what the model says of it; FACTS
 logger = logging.getLogger(__name__)
 
 
-class StudyDatastore(LocalDatastore):
+class StudyDatastore(LockedDatastore):
     """A folder of scans (or its `images/`), with labels below `labels/<tag>/` and facts in datastore_v2.json.
 
     A reviewed label (tag final) is checked and stored as classes of the model on the scan's grid. Every file is
@@ -44,12 +43,11 @@ class StudyDatastore(LocalDatastore):
 
     def __init__(self, datastore_path: str, structures: Mapping[int, str], read_only: bool = False, **_: Any) -> None:
         self.structures = structures
-        self._threads = threading.RLock()
         Path(datastore_path).mkdir(parents=True, exist_ok=True)
         self._processes = FileLock(Path(datastore_path) / ".lock", thread_local=False)
         self._left_out: set[str] = set()
         images_dir = "images" if (Path(datastore_path) / "images").is_dir() else "."
-        super().__init__(datastore_path, images_dir, extensions=list(EXTENSIONS), read_only=read_only)
+        super().__init__(datastore_path, images_dir, list(EXTENSIONS), read_only)
         if not read_only:
             self._remove_unfinished()
 
@@ -64,6 +62,14 @@ class StudyDatastore(LocalDatastore):
             self._init_from_datastore_file()
             yield self._datastore.objects
             self._update_datastore_file()
+
+    def set_name(self, name: str) -> None:
+        with self.changing():
+            self._datastore.name = name
+
+    def set_description(self, description: str) -> None:
+        with self.changing():
+            self._datastore.description = description
 
     def version(self, image_id: str) -> str:
         """Changes when more of a study arrives, as far as that is known without reading it; "" where studies do not."""
@@ -233,21 +239,3 @@ def _checked_facts(info: Any) -> Mapping[str, Any]:
             f"info: {', '.join(sorted(taken))} would be taken for the server's answer. Choose another name."
         )
     return info
-
-
-def _in_turn(method: Any) -> Any:
-    """A reader that never meets a change half-way."""
-
-    @wraps(method)
-    def read(self: StudyDatastore, *args: Any, **options: Any) -> Any:
-        with self._threads:
-            return method(self, *args, **options)
-
-    return read
-
-
-for _name in (
-    *("datalist", "get_image_info", "get_image_uri", "get_label_info", "get_label_uri", "get_labels_by_image_id"),
-    *("get_labeled_images", "get_unlabeled_images", "json", "list_images", "status"),
-):
-    setattr(StudyDatastore, _name, _in_turn(getattr(LocalDatastore, _name)))

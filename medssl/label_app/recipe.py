@@ -8,22 +8,15 @@ from typing import Any
 
 from monai.bundle import ConfigParser
 
-import medssl
+from medssl.bundle.provenance import flatten
+from medssl.bundle.scans import own_keys
 from medssl.core.errors import ConfigError, MedsslError
 from medssl.core.run_folder import read_facts
-from medssl.engine.provenance import flatten
-
-# of a training after review these follow from the studies, or from where it is run
-_OWN_KEYS = {
-    *("bundle_root", "imports", "dataset_name", "dataset_dir", "target", "window", "download", "lists_dir"),
-    *("labelled", "unlabelled", "validation", "test", "split_seed", "slice_size", "region_size", "patch_size"),
-    *("paper_crop", "cache_dir", "runs_dir", "output_dir", "resume", "first_stage_from", "mlflow", "tracking_uri"),
-    *("device", "network", "initialize", "run", "training", "finalize"),
-}
+from medssl.core.shipped_bundles import shipped_bundles
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     """`source`: the bundle with configs/train.json. `keys`: what the model's run changed of it. `run`: its folder.
 
     `overlay_name`: of the configuration beside train.json that the run cannot do without (`scans` of np_semiseg).
@@ -41,38 +34,33 @@ class Recipe:
 
     def overlay(self, data_facts: dict[str, Any], weights: Path, **own: Any) -> dict[str, Any]:
         """Keys over train.json: those of the run, the scans' preparation of `data_facts`, `weights` to begin with."""
-        network = json.loads((self.source / "configs" / "train.json").read_text())["network"]
-        started = network.replace("@network_def", "warm_start.warm_start(@network_def, @start_from)")
         prepared = {key: data_facts.get(key) for key in ("window", "slice_size", "region_size", "patch_size")}
-        return {
-            **self.keys,
-            **prepared,
-            "+imports": ["$import medssl.label_app.warm_start as warm_start"],
-            "bundle_root": str(self.source),
-            "start_from": str(weights),
-            "network": started,
-            **own,
-        }
+        return {**self.keys, **prepared, "bundle_root": str(self.source), "start_from": str(weights), **own}
 
 
-def find_recipe(bundle: Path) -> Recipe:
+def find_recipe(bundle: Path) -> TrainingRecipe:
     """The recipe of a trained bundle, by the run it lies in; ConfigError if it cannot be found any more."""
     run = bundle.parent if (bundle.parent / "run.json").is_file() else None
     if run is None:
         if (bundle / "configs" / "train.json").is_file():
-            return Recipe(bundle, {}, None)
+            return TrainingRecipe(bundle, {}, None)
         raise ConfigError(f"{bundle}: not in the folder of a run, so that nothing says how to train it on.")
     try:
         facts = read_facts(run)
         config, name = dict(facts["config"]), str(facts["bundle"])
     except (MedsslError, ValueError, KeyError) as error:
         raise ConfigError(f"{run / 'run.json'}: cannot be read ({error}). The model cannot be trained on.") from error
-    checkout = Path(medssl.__file__).parents[1]
-    named, overlay = Path(str(config.get("bundle_root", ""))), Path(config.get("overlay", "")).name
-    for source in (named, checkout / named, checkout / "bundles" / name):
+    overlay = Path(config.get("overlay", "")).name
+    for source in _sources(name, str(config.get("bundle_root", "")), str(facts.get("bundle_root", ""))):
         if all(file.is_file() for file in _configs(source, overlay)):
-            return Recipe(source.resolve(), _changes(_configs(source, overlay), config), run, overlay)
-    raise ConfigError(f"{run}: was trained by the bundle '{name}', which is not in {checkout / 'bundles'}.")
+            return TrainingRecipe(source.resolve(), _changes(_configs(source, overlay), config), run, overlay)
+    raise ConfigError(f"{run}: was trained by the bundle '{name}', which medssl does not have ('medssl bundles').")
+
+
+def _sources(name: str, *recorded: str) -> list[Path]:
+    """Where the bundle of a run may lie: where the run says, or among those that come with medssl."""
+    shipped = shipped_bundles()
+    return [Path(folder) for folder in recorded if folder] + ([shipped[name]] if name in shipped else [])
 
 
 def _configs(source: Path, overlay: str) -> list[Path]:
@@ -80,11 +68,22 @@ def _configs(source: Path, overlay: str) -> list[Path]:
 
 
 def _changes(written_in: Sequence[Path], config: dict[str, str]) -> dict[str, Any]:
-    """What the run's configuration has other than the bundle's files."""
+    """The choices of a run's configuration that are other than in the bundle's files.
+
+    A choice is a plain value: of a key of its own, or of an argument that the files have. What a run's configuration
+    wires together, perhaps of a version before this one, is the bundle's business.
+    """
     written = flatten(ConfigParser.load_config_files([str(file) for file in written_in]))
-    # MONAI has written out the short form of references
-    changed = {key: value for key, value in config.items() if written.get(key, "").replace("#", "::") != value}
-    return {key: _value(text) for key, text in changed.items() if key.split("::")[0] not in _OWN_KEYS}
+    own = own_keys()
+    changes = {}
+    for key, text in config.items():
+        top, is_nested = key.split("::")[0], "::" in key
+        is_expression = text.startswith(("$", "@", "%"))
+        if top in own or is_expression or (is_nested and key not in written):
+            continue
+        if written.get(key) != text:
+            changes[key] = _value(text)
+    return changes
 
 
 def _value(text: str) -> Any:

@@ -27,7 +27,7 @@ from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import load_predictor
 from medssl.label_app.datastore import StudyDatastore
 from medssl.label_app.model import ServedModel
-from medssl.label_app.recipe import Recipe
+from medssl.label_app.recipe import TrainingRecipe
 from medssl.label_app.training_cases import HELD_OUT, LABELLED, UNLABELLED, run_examples, study_examples, write_cases
 from medssl.report.runs import load_run
 
@@ -41,7 +41,7 @@ class ReviewTraining(TrainTask):
     outcome.json; all are tracked in its mlflow.db. A training that fails leaves the served model as it is.
     """
 
-    def __init__(self, model: ServedModel, recipe: Recipe, seed: int = 0) -> None:
+    def __init__(self, model: ServedModel, recipe: TrainingRecipe, seed: int = 0) -> None:
         super().__init__("Train on the reviewed labels and the unlabelled rest; served if not worse on cases held out")
         self.model, self.recipe, self.seed = model, recipe, seed
 

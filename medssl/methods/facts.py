@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-VIEWS = ("plain", "weak", "strong")
+from medssl.data.views import VIEWS
+
 PLACE_OF_OTHERS = 1000  # methods that do not say where they stand come last, by name
 
 

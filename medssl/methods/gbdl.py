@@ -146,6 +146,10 @@ class PosteriorLearning(Method):
                 terms["pseudo_weight"] = weight.mean()
         return {"loss": loss, **terms}
 
+    @property
+    def teachers(self) -> tuple[nn.Module, ...]:
+        return self._frozen
+
     @torch.no_grad()
     def _targets(self, image: Tensor) -> tuple[Tensor, Tensor | None]:
         """Labels for the loss, and what each voxel counts (None: all the same)."""

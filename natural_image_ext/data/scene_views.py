@@ -1,27 +1,25 @@
 """From images and masks to batches: the same crop of both, weak and strong views, drawn by seed."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from medssl.core.errors import ConfigError
-from medssl.data.mixing import UNLABELLED_SEED
-from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
+from medssl.data.image_batches import SemiSupervisedImages
+from medssl.data.sampling import Draw
+from medssl.data.slice_views import StrongKind
 from natural_image_ext.data.scene_splits import SceneSplit
 from natural_image_ext.data.scenes import VOID, Scenes, read_mask
 from natural_image_ext.data.sources import read_picture
-from natural_image_ext.data.views import StepDraws, StepSampler
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, whose weights encoders begin with
-StrongKind = Literal["colour", "augseg"]
 
 
 @dataclass(frozen=True)
@@ -76,37 +74,6 @@ def centre_of(image: Tensor, mask: Tensor, crop_to: int | None) -> tuple[Tensor,
     return v2.CenterCrop([min(crop_to, length) for length in image.shape[-2:]])(image, mask)
 
 
-class SemiSupervisedImages(Dataset, ABC):
-    """Whole batches: `image`, `label`, `id` of labelled images; `weak`, `strong` views of unlabelled ones.
-
-    `valid` (B, H, W): which pixels of unlabelled ones are image, not padding.
-    """
-
-    labelled: Sized
-    unlabelled: Sized
-
-    def __getitem__(self, draws: StepDraws) -> dict[str, Any]:
-        with torch.random.fork_rng(devices=[]):
-            shown = [self.shown(draw) for draw in draws.labelled]
-            hidden = [self.hidden(draw) for draw in draws.unlabelled]
-        return {
-            "image": torch.stack([image for image, _, _ in shown]),
-            "label": torch.stack([mask.long() for _, mask, _ in shown]),
-            "weak": torch.stack([weak for weak, _, _ in hidden]),
-            "strong": torch.stack([strong for _, strong, _ in hidden]),
-            "valid": torch.stack([valid for _, _, valid in hidden]),
-            "id": [name for _, _, name in shown],
-        }
-
-    @abstractmethod
-    def shown(self, draw: Draw) -> tuple[Tensor, Tensor, str]:
-        """Image and mask of a labelled draw, augmented by the draw's own chance, and the name of what was drawn."""
-
-    @abstractmethod
-    def hidden(self, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
-        """Weak and strong view of an unlabelled draw, and which of their pixels are image, not padding."""
-
-
 class SemiSupervisedScenes(SemiSupervisedImages):
     """Batches of the scenes of a split."""
 
@@ -118,27 +85,17 @@ class SemiSupervisedScenes(SemiSupervisedImages):
         self.num_classes, self.void = num_classes, void
         self.sized, self.cropped, self.stronger = views.sized(), views.cropped(), views.stronger()
 
-    def shown(self, draw: Draw) -> tuple[Tensor, Tensor, str]:
+    def labelled_sample(self, draw: Draw) -> tuple[Tensor, Tensor, str]:
         torch.random.default_generator.manual_seed(draw.seed)
         image, mask = self.cropped(*self.sized(*read_scene(self.labelled, draw.case, self.num_classes, self.void)))
         return normalised(image), mask, self.labelled.ids[draw.case]
 
-    def hidden(self, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+    def unlabelled_views(self, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
         image = read_picture(self.unlabelled.images[draw.case])
         whole = tv_tensors.Mask(torch.zeros(image.shape[1:], dtype=torch.uint8))  # its mask, if any, is not looked at
         torch.random.default_generator.manual_seed(draw.seed)
         weak, inside = self.cropped(*self.sized(tv_tensors.Image(image), whole))
         return normalised(weak), normalised(self.stronger(weak)), inside != VOID
-
-
-def make_scene_loader(
-    dataset: SemiSupervisedImages, batch_size: int, steps: int, seed: int = 0, num_workers: int = 0
-) -> DataLoader:
-    """`steps` batches an epoch of `batch_size` labelled and as many unlabelled images, those of all processes."""
-    own, rank, world_size = share_of_process(batch_size, "batch_size")
-    labelled = EpochSampler(len(dataset.labelled), own, steps, seed, rank, world_size)
-    unlabelled = EpochSampler(len(dataset.unlabelled), own, steps, seed + UNLABELLED_SEED, rank, world_size)
-    return loader_of(dataset, StepSampler(labelled, unlabelled, steps), None, num_workers)
 
 
 def steps_of_epoch(split: SceneSplit, batch_size: int) -> int:
@@ -162,18 +119,18 @@ class LabelledScenes(Dataset):
 
 
 class RandomScale(v2.Transform):
-    """Image and mask larger or smaller by one factor; nearest: which of a mask's pixels is the nearest."""
+    """Image and mask larger or smaller by one factor."""
 
-    def __init__(self, least: float, most: float, nearest: v2.InterpolationMode = v2.InterpolationMode.NEAREST) -> None:
+    def __init__(self, least: float, most: float) -> None:
         super().__init__()
-        self.least, self.most, self.nearest = least, most, nearest
+        self.least, self.most = least, most
 
     def forward(self, *inputs: Any) -> Any:
+        image, mask = inputs
         factor = self.least + (self.most - self.least) * torch.rand(()).item()
-        size = [max(1, round(factor * side)) for side in inputs[0].shape[-2:]]
-        return v2.functional.resize(inputs[0], size, antialias=True), v2.functional.resize(
-            inputs[1], size, interpolation=self.nearest
-        )
+        size = [max(1, round(factor * side)) for side in image.shape[-2:]]
+        nearest = v2.InterpolationMode.NEAREST
+        return v2.functional.resize(image, size, antialias=True), v2.functional.resize(mask, size, nearest)
 
 
 class UpToThree(v2.Transform):
@@ -192,10 +149,6 @@ class UpToThree(v2.Transform):
         return image
 
 
-_COLOUR_CHANGES: list[tuple[float, float, Any]] = [
-    (0.5, 1.5, v2.functional.adjust_saturation),
-    (-0.25, 0.25, v2.functional.adjust_hue),
-]
 # least and most strength of what may be done to an image of 8 bits
 ALL_CHANGES: list[tuple[float, float, Any]] = [
     (0.0, 1.0, lambda image, _: image),
@@ -204,7 +157,7 @@ ALL_CHANGES: list[tuple[float, float, Any]] = [
     (0.1, 2.0, lambda image, s: v2.functional.gaussian_blur(image, [5, 5], [s, s])),
     (0.5, 1.5, v2.functional.adjust_contrast),
     (0.5, 1.5, v2.functional.adjust_brightness),
-    *_COLOUR_CHANGES,
+    (0.5, 1.5, v2.functional.adjust_saturation),
+    (-0.25, 0.25, v2.functional.adjust_hue),
     (4.0, 8.0, lambda image, s: v2.functional.posterize(image, int(s))),
 ]
-GREY_CHANGES = [change for change in ALL_CHANGES if change not in _COLOUR_CHANGES]

@@ -1,17 +1,18 @@
 """From pictures to batches: weak and strong views with torchvision, drawn by seed, so that runs resume exactly."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from medssl.core.errors import ConfigError
 from medssl.core.flags import flag
-from medssl.data.mixing import UNLABELLED_SEED, TwoStreams
+from medssl.data.image_batches import StepDraws, StepSampler
+from medssl.data.mixing import UNLABELLED_SEED
 from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import ImageSplit
@@ -70,24 +71,6 @@ class LabelledPictures(Dataset):
     def __getitem__(self, place: int) -> dict[str, Any]:
         image = self.transform(self.pictures.read(place))
         return {"image": image, "label": self.pictures.labels[place]}
-
-
-@dataclass(frozen=True)
-class StepDraws:
-    """What one batch is made of."""
-
-    labelled: list[Draw]
-    unlabelled: list[Draw]
-
-
-class StepSampler(TwoStreams, Sampler[StepDraws]):
-    """The batches of an epoch, each as a whole."""
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __iter__(self) -> Iterator[StepDraws]:
-        return (StepDraws(labelled, unlabelled) for labelled, unlabelled in self.batches())
 
 
 class SizedPictures:

@@ -1,5 +1,10 @@
-"""Prediction and evaluation of classifiers and of segmentation networks, and their export as bundles."""
+"""Prediction and evaluation of classifiers and of segmentation networks, and their export as bundles.
 
+`SliceInferer` and `export_slices` are medssl's; bundles of before name them here.
+"""
+
+from medssl.inference.slice_export import export_slices
+from medssl.inference.slice_sampling import SliceInferer
 from natural_image_ext.inference.batch import PicturePredictions, find_pictures
 from natural_image_ext.inference.evaluation import PictureEvaluation
 from natural_image_ext.inference.export import export_classifier, export_segmentation
@@ -11,8 +16,6 @@ from natural_image_ext.inference.scene_curve import write_scene_curve
 from natural_image_ext.inference.scene_evaluation import SceneEvaluation, kept_settings
 from natural_image_ext.inference.scene_predictor import ScenePredictor, load_scene_predictor
 from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes, scene_inferer
-from natural_image_ext.inference.slice_export import export_slices
-from natural_image_ext.inference.slice_sampling import SliceInferer
 
 __all__ = [
     "PictureEvaluation",

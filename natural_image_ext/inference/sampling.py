@@ -6,9 +6,8 @@ import torch
 from monai.inferers import Inferer
 from torch import Tensor
 
-from medssl.networks.mc_dropout import has_dropout, mc_dropout
+from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.networks.classifier import Classifier
-from natural_image_ext.networks.np_head import NPHead
 
 
 class SampledInferer(Inferer):
@@ -24,8 +23,6 @@ class SampledInferer(Inferer):
 
     @torch.no_grad()
     def __call__(self, inputs: Tensor, network: Classifier, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
-        if isinstance(network.head, NPHead):
-            return network.head(network.backbone(inputs), self.samples).probs
-        passes = self.samples if has_dropout(network) else 1
+        draw = network.sampler(inputs)
         with mc_dropout(network):
-            return torch.stack([torch.softmax(network(inputs), dim=-1) for _ in range(passes)]).mean(0)
+            return torch.cat(list(draw(self.samples))).mean(0)

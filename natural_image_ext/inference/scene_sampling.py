@@ -1,16 +1,13 @@
 """Mean probabilities of a segmentation network: of latent vectors, of decoder passes with dropout, or of one pass."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from monai.inferers import Inferer, SlidingWindowInferer
 from torch import Tensor
-from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
-from medssl.networks.mc_dropout import has_dropout, mc_dropout
-from natural_image_ext.networks.np_seg_head import NPSegHead
+from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
@@ -30,19 +27,10 @@ class SampledSceneInferer(Inferer):
 
     @torch.no_grad()
     def __call__(self, inputs: Tensor, network: SegmentationNetwork, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
-        total = sum(self._probabilities(inputs, network))
+        draw = network.sampler(inputs)
+        with mc_dropout(network, enabled=self.samples > 0):
+            total = sum(group.mean(0) for group in draw(self.samples))  # groups are alike in size
         return upsampled(total / total.sum(1, keepdim=True), inputs.shape[2:])  # type: ignore[union-attr]
-
-    def _probabilities(self, images: Tensor, network: SegmentationNetwork) -> Iterator[Tensor]:
-        """Probabilities on the grid of the maps; their sum is a multiple of the mean."""
-        encoded = network.encoder(images)
-        if isinstance(network.head, NPSegHead):
-            yield network.head(network.decoder(encoded), self.samples).probs
-            return
-        passes = self.samples if has_dropout(network) else 1
-        with mc_dropout(network, enabled=passes > 0):
-            for _ in range(max(1, passes)):
-                yield F.softmax(network.head(network.decoder(encoded)), dim=1)
 
 
 class SlidingScenes(Inferer):

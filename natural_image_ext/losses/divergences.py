@@ -7,12 +7,13 @@ number of dimensions. Results are summed over D, shape (...), in nats.
 import torch
 from torch import Tensor
 
+from medssl.distributions import diagonal_gaussians_kl
+
 
 def gaussian_kl(mean1: Tensor, var1: Tensor, mean2: Tensor, var2: Tensor) -> Tensor:
     """KL(N1 || N2)."""
     if var1.ndim == mean1.ndim:
-        terms = var1 / var2 + (mean1 - mean2).square() / var2 - 1 + var2.log() - var1.log()
-        return 0.5 * terms.sum(-1)
+        return diagonal_gaussians_kl(mean1, var1, mean2, var2)
     precision = _inverse(var2)
     trace = (precision * var1.transpose(-1, -2)).sum((-1, -2))
     return 0.5 * (trace + _quadratic(mean1 - mean2, precision) - mean1.shape[-1] + _log_det(var2) - _log_det(var1))

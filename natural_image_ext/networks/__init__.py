@@ -1,8 +1,9 @@
-"""Networks of the natural-image models: backbones with pooled features, and the neural-process head."""
+"""Networks of the natural-image models: backbones, plain heads, and heads that are neural processes."""
 
 from natural_image_ext.networks.backbones import build_backbone
 from natural_image_ext.networks.class_banks import ClassBanks
 from natural_image_ext.networks.classifier import Classifier, build_classifier
+from natural_image_ext.networks.heads import Head, LayeredHead, LinearHead, PlainHead, SegmentationHead
 from natural_image_ext.networks.memory_bank import MemoryBank
 from natural_image_ext.networks.np_head import ConditionedOutput, NPHead, NPOutput
 from natural_image_ext.networks.np_seg_head import NPSegHead, NPSegOutput, NPSegTraining
@@ -13,12 +14,17 @@ __all__ = [
     "ClassBanks",
     "Classifier",
     "ConditionedOutput",
+    "Head",
+    "LayeredHead",
+    "LinearHead",
     "MemoryBank",
     "NPHead",
     "NPOutput",
     "NPSegHead",
     "NPSegOutput",
     "NPSegTraining",
+    "PlainHead",
+    "SegmentationHead",
     "SegmentationNetwork",
     "WideResNet",
     "build_backbone",

@@ -3,29 +3,33 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from medssl.core.errors import ConfigError
+from medssl.networks.mc_dropout import has_dropout
+from medssl.networks.sampled import SampledNetwork, Sampler
 from natural_image_ext.networks.backbones import build_backbone, width_of
-from natural_image_ext.networks.np_head import NPHead, NPOutput
+from natural_image_ext.networks.heads import Head, LinearHead
+from natural_image_ext.networks.np_head import NPHead
 
 HeadKind = Literal["linear", "np"]
 
 
-class Classifier(nn.Module):
+class Classifier(SampledNetwork):
     """A backbone with pooled features and a head on them; `arguments` are those of `build_classifier`."""
 
-    def __init__(self, backbone: nn.Module, head: nn.Module, arguments: dict[str, Any] | None = None) -> None:
+    builder = "natural_image_ext.networks.build_classifier"
+
+    def __init__(self, backbone: nn.Module, head: Head, arguments: dict[str, Any] | None = None) -> None:
         super().__init__()
         self.backbone, self.head, self.arguments = backbone, head, arguments or {}
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, C) of images (B, 3, H, W); with an `NPHead` the logarithms of its mean probabilities."""
-        output = self.head(self.backbone(images))
-        if isinstance(output, NPOutput):
-            return output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
-        return output
+        return self.head.logits(self.backbone(images))
+
+    def sampler(self, images: Tensor) -> Sampler:
+        return self.head.sampler(lambda: self.backbone(images), has_dropout(self))
 
 
 def build_classifier(
@@ -49,8 +53,8 @@ def build_classifier(
         if isinstance(module, nn.BatchNorm2d) and norm_momentum is not None:
             module.momentum = norm_momentum
     features = width_of(body)
-    heads: dict[str, Callable[[], nn.Module]] = {
-        "linear": lambda: nn.Linear(features, num_classes),
+    heads: dict[str, Callable[[], Head]] = {
+        "linear": lambda: LinearHead(features, num_classes),
         "np": lambda: NPHead(features, num_classes, hidden, samples, bank_size),
     }
     if head not in heads:

@@ -1,6 +1,7 @@
 """The neural-process head of NP-Match: predictions with uncertainty from pooled features (thesis, section 4.3)."""
 
 import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
+from medssl.networks.sampled import Sampler
+from natural_image_ext.networks.heads import Head
 from natural_image_ext.networks.memory_bank import MemoryBank
 
 SLOPE = 0.1  # of leaky ReLU
@@ -27,8 +30,12 @@ class NPOutput:
     @property
     def probs(self) -> Tensor:
         """Mean over T of the probabilities, (N, C): of exclusive classes, or with sigmoid of each class by itself."""
-        each = torch.sigmoid(self.logits) if self.activation == "sigmoid" else F.softmax(self.logits, dim=-1)
-        return each.mean(0)
+        return self.sample_probs.mean(0)
+
+    @property
+    def sample_probs(self) -> Tensor:
+        """The probabilities by each latent vector, (T, N, C)."""
+        return torch.sigmoid(self.logits) if self.activation == "sigmoid" else F.softmax(self.logits, dim=-1)
 
     @property
     def variance(self) -> Tensor:
@@ -43,12 +50,12 @@ class ConditionedOutput(NPOutput):
     target: Tensor
 
 
-class NPHead(nn.Module):
+class NPHead(Head):
     """Takes the place of a classifier: features (N, in_features) to T predictions of `num_classes`.
 
-    `forward` is the inference mode: what the two paths would say is the mean of their memory banks. `condition` is the
-    training mode: context points speak through the deterministic path, target points through the latent one, each
-    point with its (pseudo-)label; a step then writes what they said to the banks, once, with `remember`.
+    `forward` is the inference mode: what the two paths would give is the mean of their memory banks. `condition` is the
+    training mode: context points pass the deterministic path, target points the latent one, each point with its
+    (pseudo-)label; a step then writes what the paths gave to the banks, once, with `remember`.
     """
 
     def __init__(
@@ -83,15 +90,29 @@ class NPHead(nn.Module):
         z = self._draw(mean, std, samples)
         return NPOutput(self.decode(features, z, self.deterministic_bank.mean()), mean, std, self.activation)
 
+    def logits(self, features: Tensor) -> Tensor:
+        output = self(features)
+        return output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
+
+    def sampler(self, compute_features: Callable[[], Tensor], passes_differ: bool) -> Sampler:
+        """All draws in one group, from features that are computed at once; for 0 as many as the head's own number."""
+        features = compute_features()
+
+        def draw(number: int) -> Iterator[Tensor]:
+            yield self(features, number).sample_probs
+
+        return draw
+
     def condition(
         self, context: Tensor, context_labels: Tensor, target: Tensor, target_labels: Tensor, samples: int | None = None
     ) -> ConditionedOutput:
         """Predictions for the target points (N, in_features); labels are one-hot, (n, num_classes)."""
-        spoken = self.deterministic_path(torch.cat([context, context_labels], dim=-1))
-        heard = self.latent_path(torch.cat([target, target_labels], dim=-1))
-        mean, std = self.latent_of(heard.mean(0))
+        of_context = self.deterministic_path(torch.cat([context, context_labels], dim=-1))
+        of_target = self.latent_path(torch.cat([target, target_labels], dim=-1))
+        mean, std = self.latent_of(of_target.mean(0))
         z = self._draw(mean, std, samples)
-        return ConditionedOutput(self.decode(target, z, spoken.mean(0)), mean, std, self.activation, spoken, heard)
+        logits = self.decode(target, z, of_context.mean(0))
+        return ConditionedOutput(logits, mean, std, self.activation, of_context, of_target)
 
     def remember(self, context: Tensor, target: Tensor) -> None:
         """Write one step's representations to the banks."""

@@ -1,6 +1,7 @@
 """The neural-process head of NP-SemiSeg (thesis, section 5.3), in place of a segmentation network's classifier."""
 
 import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,8 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
+from medssl.distributions import diagonal_gaussians_kl
+from medssl.networks.sampled import Sampler
 from natural_image_ext.networks.class_banks import ClassBanks
 from natural_image_ext.networks.constant_maps import convolve_constant
+from natural_image_ext.networks.heads import SegmentationHead, TrainingPass
 
 Aggregator = Literal["attention", "per_channel", "mean"]
 CACHED_VALUES = 2**21  # 8 MB
@@ -42,8 +46,13 @@ class NPSegTraining(NPSegOutput):
     context_mean: Tensor
     context_std: Tensor
 
+    @property
+    def kl(self) -> Tensor:
+        """Mean over the images of the KL of their latents from those that the context images see, in nats."""
+        return diagonal_gaussians_kl(self.mean, self.std.square(), self.context_mean, self.context_std.square()).mean()
 
-class NPSegHead(nn.Module):
+
+class NPSegHead(SegmentationHead):
     """Feature maps (B, in_channels, *spatial), 2-D or 3-D, to T maps of logits of `num_classes`.
 
     A small ConvNet reduces the maps; banks hold reduced vectors of every class, of target images for the latent path
@@ -96,8 +105,29 @@ class NPSegHead(nn.Module):
         """Predictions for images whose labels are not known; samples 0 is one prediction, of the latents' means."""
         reduced = self.reduce(features.detach())
         mean, std = self.latent_of(self.described(reduced, self.latent_banks.centres()))
-        context = self.described(reduced, self.context_banks.centres())
-        return NPSegOutput(self.decode(features, self._draw(mean, std, samples), context), mean, std)
+        context_vector = self.described(reduced, self.context_banks.centres())
+        return NPSegOutput(self.decode(features, self._draw(mean, std, samples), context_vector), mean, std)
+
+    def logits(self, features: Tensor) -> Tensor:
+        output = self(features)
+        return output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
+
+    def sampler(self, compute_features: Callable[[], Tensor], passes_differ: bool) -> Sampler:
+        """All draws in one group, from features that are computed at once."""
+        features = compute_features()
+
+        def draw(number: int) -> Iterator[Tensor]:
+            yield F.softmax(self(features, number).logits, dim=2)
+
+        return draw
+
+    def mean_logits(self, features: Tensor, samples: int | None = None) -> Tensor:
+        return self(features, samples).mean_logits
+
+    def learn(self, features: Tensor, labels: Tensor, labelled: int) -> TrainingPass:
+        """Labelled images are the context and all are targets."""
+        output = self.condition(features[:labelled], labels[:labelled], features, labels)
+        return TrainingPass(output.mean_logits, output.kl)
 
     def condition(
         self,
@@ -119,9 +149,9 @@ class NPSegHead(nn.Module):
             self.latent_banks.write(reduced, fitted(target_labels, reduced))
             self.context_banks.write(reduced_context, fitted(context_labels, reduced_context))
         mean, std = self.latent_of(self.described(reduced, self.latent_banks.centres()))
-        said = self.described(reduced, self.context_banks.centres())
-        context_mean, context_std = self.latent_of(said)
-        logits = self.decode(target, self._draw(mean, std, samples), said)
+        context_vector = self.described(reduced, self.context_banks.centres())
+        context_mean, context_std = self.latent_of(context_vector)
+        logits = self.decode(target, self._draw(mean, std, samples), context_vector)
         return NPSegTraining(logits, mean, std, context_mean, context_std)
 
     def described(self, reduced: Tensor, centres: Tensor) -> Tensor:
@@ -154,9 +184,9 @@ class NPSegHead(nn.Module):
         vectors = torch.cat([z, context.expand_as(z)], dim=-1)
         group = max(1, CACHED_VALUES // shared.numel()) if shared.is_cpu else len(z)
         logits = []
-        for few in vectors.split(group):
-            each = convolve_constant(few.flatten(0, 1), of_vectors, tuple(size)).unflatten(0, few.shape[:2])
-            logits.append(self.decoder((shared + each).flatten(0, 1)).unflatten(0, few.shape[:2]))
+        for drawn in vectors.split(group):
+            of_drawn = convolve_constant(drawn.flatten(0, 1), of_vectors, tuple(size)).unflatten(0, drawn.shape[:2])
+            logits.append(self.decoder((shared + of_drawn).flatten(0, 1)).unflatten(0, drawn.shape[:2]))
         return torch.cat(logits)
 
     def for_inference(self) -> "NPSegHead":

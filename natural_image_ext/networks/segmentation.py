@@ -12,7 +12,10 @@ from torch.nn import functional as F
 
 from medssl.core.checkpoint import load_tensors
 from medssl.core.errors import CheckpointError, ConfigError
-from natural_image_ext.networks.np_seg_head import Aggregator, NPSegHead, NPSegOutput
+from medssl.networks.mc_dropout import has_dropout
+from medssl.networks.sampled import SampledNetwork, Sampler
+from natural_image_ext.networks.heads import LayeredHead, SegmentationHead
+from natural_image_ext.networks.np_seg_head import Aggregator, NPSegHead
 
 SegHeadKind = Literal["plain", "dropout", "np"]
 
@@ -35,18 +38,20 @@ class JoinedMaps(nn.Module):
         return torch.cat([upsampled(self.context(features), detail.shape[2:]), detail], dim=1)
 
 
-class SegmentationNetwork(nn.Module):
+class SegmentationNetwork(SampledNetwork):
     """`features` gives the joined maps of images, of `channels` channels, and `head` their logits.
 
     arguments: those of `build_segmentation`. is_pretrained: whether the encoder's weights come from elsewhere, given
     when it was built or loaded later, and not from chance.
     """
 
+    builder = "natural_image_ext.networks.build_segmentation"
+
     def __init__(
         self,
         encoder: nn.Module,
         decoder: nn.Module,
-        head: nn.Module,
+        head: SegmentationHead,
         channels: int,
         arguments: dict[str, Any] | None = None,
         is_pretrained: bool = False,
@@ -62,10 +67,12 @@ class SegmentationNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, C, H, W); with an `NPSegHead` the logarithms of its mean probabilities."""
-        output = self.head(self.features(images))
-        if isinstance(output, NPSegOutput):
-            output = output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
-        return upsampled(output, images.shape[2:])
+        return upsampled(self.head.logits(self.features(images)), images.shape[2:])
+
+    def sampler(self, images: Tensor) -> Sampler:
+        """Its probabilities are on the grid of the joined maps. The encoder sees the images once."""
+        encoded = self.encoder(images)
+        return self.head.sampler(lambda: self.decoder(encoded), has_dropout(self))
 
 
 def _note_weights(network: SegmentationNetwork, incompatible_keys: Any) -> None:
@@ -104,7 +111,7 @@ def build_segmentation(
     backbone = get_encoder(encoder, weights=downloaded, output_stride=OUTPUT_STRIDE)
     decoder = JoinedMaps(backbone.out_channels, channels, detail)
     joined = channels + detail
-    classify: nn.Module = _plain_head(joined, channels, num_classes)
+    classify: SegmentationHead = _plain_head(joined, channels, num_classes)
     if head == "np":
         classify = NPSegHead(
             joined, num_classes, samples=samples, bank_size=bank_size, width=channels, aggregator=aggregator
@@ -131,11 +138,11 @@ def load_encoder(encoder: nn.Module, file: str | Path) -> None:
     encoder.load_state_dict({**known, **{name: weights[name] for name in fitting}})
 
 
-def _plain_head(in_channels: int, width: int, num_classes: int) -> nn.Sequential:
+def _plain_head(in_channels: int, width: int, num_classes: int) -> LayeredHead:
     layers: list[nn.Module] = []
     for channels in (in_channels, width):
         layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Conv2d(width, num_classes, 1))
+    return LayeredHead(*layers, nn.Conv2d(width, num_classes, 1))
 
 
 def _drop_after_activations(module: nn.Module, dropout: float) -> None:

@@ -4,10 +4,10 @@ import shutil
 import sys
 
 import pytest
+from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
 from monai.bundle import ConfigParser
 
 import medssl
-from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
 
 SEEN: list[dict] = []
 

@@ -1,39 +1,23 @@
 """GBDL through stock MONAI: both stages in one training, each alone, resumed anywhere, every variant by one key."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from monai.bundle import run
+from trainings import training_of
 
 from medssl.core.errors import ConfigError, error_behind
 from medssl.engine import load_tensors
+from medssl.methods.gbdl import GBDLOptions
 
 
 @pytest.fixture(scope="session")
 def train_gbdl(bundles_dir, phantom_dir):
     """A function that runs a run id of the bundle with the smoke overlay into a folder."""
-    bundle = bundles_dir / "gbdl"
-
-    def train(output_dir, run_id="training", **overrides):
-        keys = {
-            "bundle_root": str(bundle),
-            "dataset_name": "phantom",
-            "dataset_dir": str(phantom_dir),
-            "labelled": 2,
-            "validation": 1,
-            "test": 1,
-            "output_dir": str(output_dir),
-            "runs_dir": str(output_dir.parent),
-            "mlflow": False,
-            **overrides,
-        }
-        configs = [str(bundle / "configs" / name) for name in ("train.json", "smoke.json")]
-        run(run_id=run_id, config_file=configs, **keys)
-        return output_dir
-
-    return train
+    train = training_of(bundles_dir / "gbdl", ("train", "smoke"), phantom_dir)
+    return partial(train, labelled=2, validation=1, test=1)
 
 
 @pytest.fixture(scope="session")
@@ -149,4 +133,7 @@ def test_full_size_defaults_are_those_of_the_thesis(bundles_dir):
     assert config["latent"]["network_def"]["latent_dim"] == 256
     weights = ("ce_weight", "dice_weight", "mse_weight", "kl_weight", "beta_ce", "beta_dice", "pseudo_samples")
     assert [config[name] for name in weights] == [1.0, 2.0, 1.0, 0.005, 1.0, 2.0, 5]
-    assert config["variant"] == "gbdl" and config["pseudo"] == "soft" and config["latent"]["method"]["kl"] == "product"
+    assert config["variant"] == "gbdl" and config["pseudo"] == "soft"
+    options = GBDLOptions()
+    assert [getattr(options, name) for name in weights] == [config[name] for name in weights]
+    assert (options.kl, options.pseudo) == ("product", "soft")

@@ -121,3 +121,21 @@ def test_hidden_labels_are_those_of_unlabelled_cases_that_have_one(split):
     bare = Split([{k: v for k, v in case.items() if k != "label" or case["id"] != "c3"} for case in split.cases], {})
     assert [case["id"] for case in bare.with_hidden_labels(3)] == ["c2", "c4", "c5"]
     assert bare.with_hidden_labels(0) == []
+
+
+def test_unlabelled_patches_have_the_same_views_as_labelled_ones(split, dataset):
+    viewed = training_dataset(split, Pipeline(FACTS), views=("weak", "strong"))
+    for batch, plain in zip(batches(viewed), batches(dataset), strict=True):
+        assert batch["strong"].shape == (5, 1, 12, 12, 4)
+        assert batch["crop_start"].shape == (5, 3)
+        assert batch["is_flipped"].shape == batch["rotation_radians"].shape == (5,)
+        assert set(plain) == {"image", "label", "id", "is_labelled"}
+        assert torch.equal(batch["image"], plain["image"]) and torch.equal(batch["label"], plain["label"])
+        assert batch["id"] == plain["id"]
+
+
+def test_views_are_the_same_whatever_the_number_of_workers(split):
+    viewed = training_dataset(split, Pipeline(FACTS), views="strong")
+    for alone, shared in zip(batches(viewed), batches(viewed, num_workers=2), strict=True):
+        for key in ("image", "strong", "crop_start", "is_flipped", "rotation_radians"):
+            assert torch.equal(alone[key], shared[key])

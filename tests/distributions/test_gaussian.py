@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from torch.distributions import MultivariateNormal, kl_divergence
+from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from medssl.distributions import (
     IndependentGaussians,
     RankOneGaussians,
+    diagonal_gaussians_kl,
     independent_components_kl,
     product_of_gaussians,
     product_of_gaussians_kl,
@@ -231,3 +232,11 @@ def test_gradients_of_independent_components_equal_finite_differences(loss):
         return getattr(IndependentGaussians(mean, variance), loss)()
 
     assert torch.autograd.gradcheck(divergence, (one.mean.requires_grad_(), one.variance.requires_grad_()))
+
+
+def test_kl_of_two_diagonal_gaussians_is_that_of_torch_and_zero_of_equal_ones():
+    (mean1, mean2), (std1, std2) = MU, V.abs()
+    expected = kl_divergence(Normal(mean1, std1), Normal(mean2, std2)).sum()
+    found = diagonal_gaussians_kl(mean1, std1.square(), mean2, std2.square())
+    assert torch.allclose(found, expected) and expected > 0.1
+    assert float(diagonal_gaussians_kl(mean1, std1.square(), mean1, std1.square())) == 0

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import types
 
 import pytest
 import torch
@@ -215,6 +216,15 @@ def test_network_of_another_kind_is_refused_by_name(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError, match="Conv3d: has no encode"):
         quantise.quantise_run(tmp_path)
+
+
+def test_bundle_that_predicts_by_another_inferer_is_refused_by_name():
+    class SliceInferer:
+        samples = 5
+
+    predictor = types.SimpleNamespace(inferer=SliceInferer())
+    with pytest.raises(ConfigError, match="serve MCDropoutInferer, this bundle predicts by SliceInferer"):
+        quantise._sampling_by_dropout(predictor)
 
 
 @pytest.mark.slow

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import requests
 from label_app.archive_server import STUDIES, TRAINING, Archive, ArchiveServer
-from label_app.dicom_studies import write_study
+from label_app.dicom_studies import Study, write_study
+from label_app.memory_archive import Archive as MemoryArchive
 from label_app.orthanc import require_orthanc, running_orthanc
 
 START_TIMEOUT_S = 540.0  # importing MONAI Label takes half a minute of processor time
@@ -110,6 +111,20 @@ def require_monailabel() -> None:
     for name in ("highdicom", "monailabel"):
         if importlib.util.find_spec(name) is None:
             pytest.skip("needs MONAI Label: pip install 'medssl[label]'")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    """A CT series of a phantom."""
+    return write_study(tmp_path / "series", 20)
+
+
+@pytest.fixture
+def archive(study: Study) -> MemoryArchive:
+    """An archive in memory that holds the study."""
+    archive = MemoryArchive()
+    archive.add(study.folder)
+    return archive
 
 
 @pytest.fixture(scope="session")

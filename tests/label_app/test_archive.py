@@ -8,7 +8,7 @@ import pydicom
 import pytest
 import requests
 from label_app.dicom_studies import PATIENT, write_study
-from label_app.memory_archive import Archive, put_segmentation, submitted
+from label_app.memory_archive import put_segmentation, submitted
 from pydicom.errors import InvalidDicomError
 
 from medssl.core.errors import DataError
@@ -25,18 +25,6 @@ from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.queue import BackgroundScoring, WaitingViewers, next_study
 from medssl.label_app.studies import Studies
 from medssl.label_app.training_cases import patients_of
-
-
-@pytest.fixture
-def study(tmp_path):
-    return write_study(tmp_path / "series", 20)
-
-
-@pytest.fixture
-def archive(study):
-    archive = Archive()
-    archive.add(study.folder)
-    return archive
 
 
 @pytest.fixture

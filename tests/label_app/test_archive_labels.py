@@ -7,8 +7,7 @@ import numpy as np
 import pydicom
 import pytest
 import requests
-from label_app.dicom_studies import write_study
-from label_app.memory_archive import Archive, put_segmentation, submitted
+from label_app.memory_archive import put_segmentation, submitted
 from pydicom.dataset import Dataset
 
 from medssl.core.errors import DataError
@@ -24,18 +23,6 @@ from medssl.label_app.download import faults_of_series
 from medssl.label_app.proposals import Proposals
 
 STRUCTURES = {1: "kidney", 2: "lesion"}
-
-
-@pytest.fixture
-def study(tmp_path):
-    return write_study(tmp_path / "series", 20)
-
-
-@pytest.fixture
-def archive(study):
-    archive = Archive()
-    archive.add(study.folder)
-    return archive
 
 
 @pytest.fixture

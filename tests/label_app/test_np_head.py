@@ -10,6 +10,7 @@ pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 from label_app.conftest import require_monailabel, running_server
 from label_app.test_review_loop import done_training, next_sample, submit
 from label_app.test_server import infer, multipart, nifti
+from medssl.label_app.warm_start import warm_start
 
 import medssl.label_app.shim.sitecustomize  # noqa: F401
 from medssl.data.volumes import read_volume
@@ -19,7 +20,6 @@ from medssl.label_app.launch import newest_run
 from medssl.label_app.model import ServedModel, trained_bundle
 from medssl.label_app.recipe import find_recipe
 from medssl.label_app.studies import Studies
-from medssl.label_app.warm_start import warm_start
 from medssl.label_app.workspace import Workspace
 from natural_image_ext.networks import build_segmentation
 

@@ -14,6 +14,8 @@ from medssl.data.layouts import find_folder
 from medssl.data.volumes import read_volume, write_nifti
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+from medssl.label_app.warm_start import warm_start
+
 import medssl.label_app.shim.sitecustomize  # noqa: F401
 from medssl.label_app import training
 from medssl.label_app.datastore import StudyDatastore
@@ -22,7 +24,6 @@ from medssl.label_app.recipe import find_recipe
 from medssl.label_app.studies import Studies
 from medssl.label_app.training import ReviewTraining, is_not_worse, mean_dice
 from medssl.label_app.training_cases import HELD_OUT, LABELLED, UNLABELLED, _roles, run_examples, study_examples
-from medssl.label_app.warm_start import warm_start
 from medssl.label_app.workspace import Workspace
 
 

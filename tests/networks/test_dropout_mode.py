@@ -82,7 +82,8 @@ def test_sampling_inside_of_sampling_comes_back_to_sampling():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_dropout_samples_and_follows_its_rows_seed(kind):
-    layer, x = kind(0.5).eval(), torch.rand(3, 8, 5)
+    axes = {nn.Dropout1d: 1, nn.Dropout2d: 2}.get(kind, 3)
+    layer, x = kind(0.5).eval(), torch.rand(3, 16, *[2] * axes)
     with mc_dropout(layer):
         assert not torch.equal(layer(x), layer(x))
     with seeded_dropout(layer, [5, 6, 7]):

@@ -101,7 +101,7 @@ def test_main_output_is_the_tensor_or_the_first_of_several():
 
 def test_network_with_a_list_of_outputs_gives_the_main_one_and_keeps_its_names():
     network = NETWORKS["BasicUNetPlusPlus"]().eval()
-    names, image = list(network.state_dict()), torch.rand(1, 1, 16, 16, 16)
+    names, image = list(network.state_dict()), torch.rand(1, 1, 32, 16, 16)
     with torch.no_grad():
         (expected,) = network(image)
         found = give_main_output(give_main_output(network))(image)

@@ -1,29 +1,50 @@
 """The curves of the simulations: errors found against work, Dice against labelled cases."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from medssl.core.files import write_bytes_atomically
 from medssl.report.figures.style import PAGE_WIDTH_IN, SLATE, TEAL, figure_png, share_limits, styled
-from medssl.review.simulation.discovery import ORDERS, UNITS
-
-if TYPE_CHECKING:
-    from medssl.review.simulation.inspection import Inspection
-    from medssl.review.simulation.rounds import RoundsResult
+from medssl.review.simulation.discovery import ORDERS, UNITS, Curve
 
 LONGEST_NAME = 34
 AMBER, PALE = "#b45309", "#c5ccd6"
 LINES = {"uncertainty": (TEAL, "-"), "contour": (AMBER, "-"), "random": (SLATE, "--"), "oracle": (PALE, "-")}
 
 
+class InspectedRuns(Protocol):
+    """What is drawn of an inspection.Inspection, which imports this module. curves: (unit, order) -> curve."""
+
+    @property
+    def dataset(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def labelled(self) -> int: ...
+    @property
+    def curves(self) -> Mapping[tuple[str, str], Curve]: ...
+
+
+class ReviewRounds(Protocol):
+    """What is drawn of a rounds.RoundsResult, which imports this module. dice: (strategy, labelled) -> array."""
+
+    @property
+    def strategies(self) -> Sequence[str]: ...
+    @property
+    def labelled(self) -> Sequence[int]: ...
+    @property
+    def dice(self) -> Mapping[tuple[str, int], np.ndarray]: ...
+
+
 @styled
-def inspection_figure(inspections: Sequence["Inspection"]) -> Figure:
+def inspection_figure(inspections: Sequence[InspectedRuns]) -> Figure:
     """A column for each group of runs, a row for slices and one for voxels."""
     columns = len(inspections)
     width = PAGE_WIDTH_IN * min(1.0, columns / 3)
@@ -41,7 +62,7 @@ def inspection_figure(inspections: Sequence["Inspection"]) -> Figure:
 
 
 @styled
-def rounds_figure(result: "RoundsResult") -> Figure:
+def rounds_figure(result: ReviewRounds) -> Figure:
     """Mean test Dice against the number of labelled cases, a line for each order of the queue, dots for seeds."""
     figure = Figure(figsize=(PAGE_WIDTH_IN / 2, 3.2), layout="constrained")
     axes = figure.subplots()
@@ -59,15 +80,15 @@ def rounds_figure(result: "RoundsResult") -> Figure:
     return figure
 
 
-def write_inspection_figure(inspections: Sequence["Inspection"], path: Path) -> None:
+def write_inspection_figure(inspections: Sequence[InspectedRuns], path: Path) -> None:
     write_bytes_atomically(path, figure_png(inspection_figure(inspections)))
 
 
-def write_rounds_figure(result: "RoundsResult", path: Path) -> None:
+def write_rounds_figure(result: ReviewRounds, path: Path) -> None:
     write_bytes_atomically(path, figure_png(rounds_figure(result)))
 
 
-def _draw_curves(axes: Axes, found: "Inspection", unit: str) -> None:
+def _draw_curves(axes: Axes, found: InspectedRuns, unit: str) -> None:
     for order in ORDERS:
         curve = found.curves[unit, order]
         colour, line = LINES[order]

@@ -13,11 +13,13 @@ import numpy as np
 import torch
 from scipy.integrate import trapezoid
 
+from medssl.bundle.command import parsed_value
+from medssl.bundle.scan_data import ScanData, ScanDataOptions
 from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
 from medssl.core.files import write_text_atomically
-from medssl.data.datasets import open_dataset
-from medssl.data.split import Split, read_split, require_same_split, split_cases
+from medssl.core.options import names_of
+from medssl.data.split import Split, read_split, require_same_split
 from medssl.metrics.catalogue import DICE
 from medssl.report.comparison.bootstrap import Interval
 from medssl.report.comparison.markdown import grid_markdown
@@ -30,7 +32,6 @@ from medssl.review.strategies import STRATEGIES
 from medssl.sweep import SweepRow, Training, train_all
 
 START = "start"
-NUMBERS = ("unlabelled", "validation", "test", "split_seed")
 COLUMNS = ("strategy", "seed", "labelled", "case", "dice")
 
 
@@ -100,14 +101,11 @@ class Rounds:
         return self._result(runs)
 
     def _first_split(self, seed: int) -> Split:
-        keys = self.keys
-        numbers: dict[str, Any] = {
-            key: int(keys[key]) for key in ("unlabelled", "validation", "test", "split_seed") if key in keys
-        }
-        if "dataset_name" not in keys:
+        if "dataset_name" not in self.keys:
             raise ConfigError("no data set. Give --dataset_name, e.g. hippocampus, and --dataset_dir.")
-        source = open_dataset(keys["dataset_name"], keys.get("dataset_dir", f"data/{keys['dataset_name']}"))
-        split = split_cases(source, labelled=self.start, seed=seed, **numbers)
+        name = self.keys["dataset_name"]
+        asked = {key: parsed_value(text) for key, text in self.keys.items() if key in names_of(ScanDataOptions)}
+        split = ScanData(**{"dataset_dir": f"data/{name}", **asked, "labelled": self.start, "seed": seed}).split
         waiting, wanted = len(split.role("unlabelled")), self.rounds * self.per_round
         if waiting <= wanted:
             raise ConfigError(f"{wanted} cases to review, {waiting} wait for it. Ask for fewer, or give more scans.")

@@ -3,7 +3,7 @@
 from natural_image_ext.methods.classification.fixmatch import FixMatch
 from natural_image_ext.methods.classification.mixmatch import MixMatch
 from natural_image_ext.methods.classification.np_match import NPMatch
-from natural_image_ext.methods.classification.recipes import METHODS, Recipe, build_method, recipe
+from natural_image_ext.methods.classification.recipes import METHODS, PictureRecipe, build_method, recipe
 from natural_image_ext.methods.classification.selection import Selected, Selection
 from natural_image_ext.methods.classification.step import SemiSupervisedStep
 from natural_image_ext.methods.classification.supervised import Supervised
@@ -17,7 +17,7 @@ __all__ = [
     "FixMatch",
     "MixMatch",
     "NPMatch",
-    "Recipe",
+    "PictureRecipe",
     "Selected",
     "Selection",
     "SemiSupervisedStep",

@@ -6,18 +6,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from natural_image_ext.methods.averaged import AveragedMethod
+from medssl.methods.parts import AveragedMethod, CountsSteps, linear_ramp
 from natural_image_ext.networks.classifier import Classifier
 
 
-class MixMatch(AveragedMethod[Classifier]):
+class MixMatch(CountsSteps, AveragedMethod[Classifier]):
     """Cross-entropy on mixed labelled images, squared error of the probabilities on mixed unlabelled ones.
 
     `weak` and `strong` are two weak views of the unlabelled images here (`Views.two_weak`). The unlabelled weight grows
     to its full value over the first `warm_up` steps. mixing: the parameter of the Beta distribution.
     """
-
-    step: Tensor
 
     def __init__(
         self,
@@ -29,10 +27,9 @@ class MixMatch(AveragedMethod[Classifier]):
         warm_up: int = 0,
         ema_decay: float = 0.999,
     ) -> None:
-        super().__init__(network, ema_decay)
+        super().__init__(network, ema_decay=ema_decay)
         self.unlabelled_weight = unlabelled_weight
         self.num_classes, self.temperature, self.mixing, self.warm_up = num_classes, temperature, mixing, warm_up
-        self.register_buffer("step", torch.zeros((), dtype=torch.long))
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         guess = self.guess(batch["weak"], batch["strong"])
@@ -66,8 +63,4 @@ class MixMatch(AveragedMethod[Classifier]):
 
     def current_weight(self) -> float:
         """The unlabelled weight of this step."""
-        return self.unlabelled_weight * (min(1.0, int(self.step) / self.warm_up) if self.warm_up else 1.0)
-
-    def after_step(self) -> None:
-        super().after_step()
-        self.step += 1
+        return self.unlabelled_weight * linear_ramp(self.steps_taken, self.warm_up)

@@ -5,7 +5,8 @@ from typing import Any
 
 from medssl.core.errors import ConfigError
 from medssl.core.flags import flag
-from natural_image_ext.methods.averaged import AveragedMethod
+from medssl.methods.facts import MethodFacts
+from medssl.methods.parts import AveragedMethod
 from natural_image_ext.methods.classification.fixmatch import FixMatch
 from natural_image_ext.methods.classification.mixmatch import MixMatch
 from natural_image_ext.methods.classification.np_match import DIVERGENCES, NPMatch
@@ -18,15 +19,17 @@ from natural_image_ext.networks.classifier import Classifier, HeadKind
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A method on a data set. ratio: unlabelled pictures for each labelled one; two_weak: both their views are weak.
+class PictureRecipe:
+    """A method on a data set. place: that of its row in tables, as `MethodFacts` has it.
 
+    ratio: unlabelled pictures for each labelled one; two_weak: both their views are weak.
     curriculum: confidence asked of a class grows with how well it is learned. uncertainty: the highest one accepted,
     in nats (a standard deviation for UPS); None for any.
     """
 
     title: str
     method: type[AveragedMethod]
+    place: int
     head: HeadKind = "linear"
     dropout: float = 0.0
     curriculum: bool = False
@@ -41,15 +44,23 @@ class Recipe:
     learning_rate: float = 0.03
     weight_decay: float = 5e-4
 
+    @property
+    def facts(self) -> MethodFacts:
+        """What tables and reports need to know of the method."""
+        if self.method is Supervised:
+            return MethodFacts(self.title, learns_from_unlabelled=False, place=self.place)
+        views = ("weak",) if self.two_weak else ("weak", "strong")
+        return MethodFacts(self.title, learns_from_unlabelled=True, place=self.place, views=views)
 
-METHODS = {
-    "supervised": Recipe("supervised", Supervised),
-    "mixmatch": Recipe("MixMatch", MixMatch, unlabelled_weight=100.0, two_weak=True, ratio=1),
-    "uda": Recipe("UDA", UDA, confidence=0.8),
-    "fixmatch": Recipe("FixMatch", FixMatch),
-    "flexmatch": Recipe("FlexMatch", FixMatch, curriculum=True),
-    "ups": Recipe("UPS", UPS, dropout=0.3, curriculum=True, uncertainty=0.05),
-    "np_match": Recipe("NP-Match", NPMatch, head="np", curriculum=True, uncertainty=0.4),
+
+METHODS = {  # their places are those of the rows of table 4.1; NP-Match has one for each divergence
+    "supervised": PictureRecipe("supervised", Supervised, 0),
+    "mixmatch": PictureRecipe("MixMatch", MixMatch, 200, unlabelled_weight=100.0, two_weak=True, ratio=1),
+    "uda": PictureRecipe("UDA", UDA, 201, confidence=0.8),
+    "fixmatch": PictureRecipe("FixMatch", FixMatch, 204),
+    "flexmatch": PictureRecipe("FlexMatch", FixMatch, 202, curriculum=True),
+    "ups": PictureRecipe("UPS", UPS, 203, dropout=0.3, curriculum=True, uncertainty=0.05),
+    "np_match": PictureRecipe("NP-Match", NPMatch, 205, head="np", curriculum=True, uncertainty=0.4),
 }
 DATA_SETS: dict[str, dict[str, Any]] = {  # where they differ from CIFAR-10
     "cifar100": {"backbone": "wrn_28_8", "weight_decay": 1e-3},
@@ -66,7 +77,7 @@ DATA_SETS: dict[str, dict[str, Any]] = {  # where they differ from CIFAR-10
 IMAGENET_CONFIDENCE, IMAGENET_UNCERTAINTY = 0.7, 1.2
 
 
-def recipe(variant: str, dataset_name: str, divergence: str = "js") -> Recipe:
+def recipe(variant: str, dataset_name: str, divergence: str = "js") -> PictureRecipe:
     """The recipe of a method by its name; data sets of one's own are trained as CIFAR-10 is.
 
     divergence only makes the title of NP-Match complete. Raises ConfigError for an unknown variant.
@@ -81,12 +92,20 @@ def recipe(variant: str, dataset_name: str, divergence: str = "js") -> Recipe:
         if found.method is NPMatch:
             found = replace(found, uncertainty=IMAGENET_UNCERTAINTY)
     if found.method is NPMatch:
-        found = replace(found, title=f"{found.title}, {DIVERGENCES.get(divergence, divergence)}")
+        return _with_divergence(found, divergence)
     return found
 
 
+def _with_divergence(found: PictureRecipe, divergence: str) -> PictureRecipe:
+    """NP-Match with its divergence in the title, and the place of that row; NPMatch refuses an unknown one."""
+    if divergence not in DIVERGENCES:
+        return replace(found, title=f"{found.title}, {divergence}")
+    place = found.place + list(DIVERGENCES).index(divergence)
+    return replace(found, title=f"{found.title}, {DIVERGENCES[divergence]}", place=place)
+
+
 def build_method(
-    recipe: Recipe,
+    recipe: PictureRecipe,
     network: Classifier,
     num_classes: int,
     num_unlabelled: int,
@@ -106,7 +125,7 @@ def build_method(
     num_unlabelled: pictures the curriculum keeps account of. warm_up: steps until MixMatch's unlabelled weight is full.
     """
     if recipe.method is Supervised:
-        return Supervised(network, ema_decay)
+        return Supervised(network, ema_decay=ema_decay)
     shared = {"unlabelled_weight": unlabelled_weight, "ema_decay": ema_decay}
     if recipe.method is MixMatch:
         return MixMatch(network, num_classes, warm_up=warm_up, **shared)

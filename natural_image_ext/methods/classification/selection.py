@@ -6,6 +6,8 @@ import ignite.distributed as idist
 import torch
 from torch import Tensor, nn
 
+from medssl.methods.parts import confidence_mask
+
 UNUSED = -1
 
 
@@ -45,17 +47,17 @@ class Selection(nn.Module):
     def forward(self, probs: Tensor, uncertainty: Tensor | None = None, index: Tensor | None = None) -> Selected:
         """probs (N, C); uncertainty (N,); index (N,): which unlabelled sample each row is (for the curriculum)."""
         probs = aligned(probs) if self.align else probs
-        highest, labels = probs.max(-1)
+        labels = probs.max(-1).indices
         certain = torch.ones_like(labels, dtype=torch.bool)
         if self.uncertainty is not None:
             if uncertainty is None:
                 raise ValueError("an uncertainty threshold is set, but no uncertainty is given")
             certain = uncertainty <= self.uncertainty
-        accepted = certain & (highest >= self.thresholds()[labels])
+        accepted = certain & confidence_mask(probs, self.thresholds()[labels], dim=-1)
         if self.has_curriculum:
             if index is None:
                 raise ValueError("the curriculum needs the index of every unlabelled sample")
-            self._remember(index, labels, certain & (highest >= self.confidence))
+            self._remember(index, labels, certain & confidence_mask(probs, self.confidence, dim=-1))
         return Selected(labels, accepted, probs)
 
     def thresholds(self) -> Tensor:

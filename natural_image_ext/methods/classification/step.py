@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from medssl.methods.parts import AveragedMethod
 from medssl.uncertainty.maps import entropy_nats
-from natural_image_ext.methods.averaged import AveragedMethod
 from natural_image_ext.methods.classification.selection import Selected, Selection
 from natural_image_ext.networks.classifier import Classifier
 
@@ -45,7 +45,7 @@ class SemiSupervisedStep(AveragedMethod[Classifier], ABC):
     def __init__(
         self, network: Classifier, selection: Selection, unlabelled_weight: float = 1.0, ema_decay: float = 0.999
     ) -> None:
-        super().__init__(network, ema_decay)
+        super().__init__(network, ema_decay=ema_decay)
         self.selection, self.unlabelled_weight = selection, unlabelled_weight
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-from natural_image_ext.methods.averaged import AveragedMethod
+from medssl.methods.parts import AveragedMethod
 from natural_image_ext.networks.classifier import Classifier
 
 

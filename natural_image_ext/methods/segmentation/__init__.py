@@ -5,7 +5,7 @@ from natural_image_ext.methods.segmentation.cps import CPS
 from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, CutMix
 from natural_image_ext.methods.segmentation.mean_teacher import MeanTeacher
 from natural_image_ext.methods.segmentation.ps_mt import PSMT
-from natural_image_ext.methods.segmentation.recipes import FRAMEWORKS, SegRecipe, build_seg_method, seg_recipe
+from natural_image_ext.methods.segmentation.recipes import FRAMEWORKS, SceneRecipe, build_seg_method, seg_recipe
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent
 from natural_image_ext.methods.segmentation.u2pl import U2PL
 
@@ -19,7 +19,7 @@ __all__ = [
     "CutMix",
     "Learned",
     "MeanTeacher",
-    "SegRecipe",
+    "SceneRecipe",
     "Taught",
     "TeacherStudent",
     "build_seg_method",

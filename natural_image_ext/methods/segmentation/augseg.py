@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
+from medssl.methods.parts import confidence_mask
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent
 from natural_image_ext.networks.class_banks import IGNORED
 from natural_image_ext.networks.segmentation import SegmentationNetwork
@@ -22,4 +23,4 @@ class AugSeg(TeacherStudent):
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         each = F.cross_entropy(learned.unlabelled, taught.labels, ignore_index=IGNORED, reduction="none")
-        return (each * (taught.confidence >= self.confidence)).mean()
+        return (each * confidence_mask(taught.probs, self.confidence)).mean()

@@ -7,21 +7,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from natural_image_ext.methods.averaged import AveragedMethod
+from medssl.methods.parts import AveragedMethod, CountsSteps, switched_on, teacher_probs
 from natural_image_ext.methods.segmentation.cutmix import CutMix
-from natural_image_ext.methods.segmentation.step import labelled_loss, learn, opinion_on, teacher_probs
+from natural_image_ext.methods.segmentation.step import labelled_loss, learn, opinion_on
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
-class CPS(AveragedMethod[SegmentationNetwork]):
+class CPS(CountsSteps, AveragedMethod[SegmentationNetwork]):
     """Cross-entropy on labels, and on the other network's hard labels of unlabelled and labelled images.
 
     Unlabelled images are mixed by CutMix of three boxes, and so are the labels the other network gave to them.
     The first network is evaluated, as it is: the moving average has no part in the training. `second` builds the other.
     In the first `warm_up` steps labels alone count.
     """
-
-    step: Tensor
 
     def __init__(
         self,
@@ -34,9 +32,8 @@ class CPS(AveragedMethod[SegmentationNetwork]):
         warm_up: int = 0,
         dice_weight: float = 0.0,
     ) -> None:
-        super().__init__(network, ema_decay)
+        super().__init__(network, ema_decay=ema_decay)
         self.warm_up, self.dice_weight = warm_up, dice_weight
-        self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self.other = second().to(next(network.parameters()).device)
         self.unlabelled_weight, self.kl_weight = unlabelled_weight, kl_weight
         self.mixer = CutMix(boxes=3) if mixer is None else mixer
@@ -58,11 +55,7 @@ class CPS(AveragedMethod[SegmentationNetwork]):
             for i, found in enumerate(passes)
         )
         kl = passes[0].kl + passes[1].kl
-        weight = self.unlabelled_weight if int(self.step) >= self.warm_up else 0.0
+        weight = self.unlabelled_weight * switched_on(self.steps_taken, self.warm_up)
         loss = labelled + weight * crossed + self.kl_weight * kl
         confidence = opinions[0].confidence.mean()
         return {"loss": loss, "labelled": labelled, "unlabelled": crossed, "kl": kl, "confidence": confidence}  # type: ignore[dict-item]
-
-    def after_step(self) -> None:
-        super().after_step()
-        self.step += 1

@@ -1,12 +1,12 @@
 """CutMix: boxes of one image pasted into another, with all that is known about their pixels."""
 
-import math
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from medssl.methods.parts import pasted_alike, random_boxes
 from natural_image_ext.networks.class_banks import IGNORED
 
 
@@ -24,7 +24,7 @@ class CutMix:
 
     def __call__(self, taught: Any, batch: dict[str, Any]) -> Any:
         masks = self._masks(taught)
-        return pasted(taught, (taught.images.roll(1, 0), taught.probs.roll(1, 0), taught.labels.roll(1, 0)), masks)
+        return mixed(taught, (taught.images.roll(1, 0), taught.probs.roll(1, 0), taught.labels.roll(1, 0)), masks)
 
     def _masks(self, taught: Any) -> Tensor:
         images = taught.images
@@ -46,35 +46,9 @@ class AdaptiveCutMix(CutMix):
         images, labels = batch["image"][places], batch["label"][places]
         known = F.one_hot(labels.clamp_max(taught.probs.shape[1] - 1), taught.probs.shape[1]).movedim(-1, 1)
         masks = masks & (labels != IGNORED)
-        return super().__call__(pasted(taught, (images, known.to(taught.probs.dtype), labels), masks), batch)
+        return super().__call__(mixed(taught, (images, known.to(taught.probs.dtype), labels), masks), batch)
 
 
-def pasted(taught: Any, others: tuple[Tensor, Tensor, Tensor], masks: Tensor) -> Any:
+def mixed(taught: Any, others: tuple[Tensor, Tensor, Tensor], masks: Tensor) -> Any:
     """`taught` with images, probabilities and labels of `others` where masks (B, H, W) are true."""
-    images, probs, labels = others
-    wide = masks.unsqueeze(1)
-    return type(taught)(
-        torch.where(wide, images, taught.images),
-        torch.where(wide, probs, taught.probs),
-        torch.where(masks, labels, taught.labels),
-    )
-
-
-def random_boxes(
-    number: int, size: tuple[int, ...] | torch.Size, least: float, most: float, device: torch.device, boxes: int = 1
-) -> Tensor:
-    """Masks (number, H, W) with one box each, its share of the area between `least` and `most`, of any shape.
-
-    boxes: how many share that area evenly; where they overlap, less is covered.
-    """
-    height, width = size
-    masks = torch.zeros(number, height, width, dtype=torch.bool)
-    for mask in masks:
-        area = (least + (most - least) * torch.rand(()).item()) * height * width / boxes
-        for _ in range(boxes):
-            high = max(1, round(height * (0.5 + 0.5 * torch.rand(()).item()) / math.sqrt(boxes)))
-            wide = min(width, math.ceil(area / high))
-            top = int(torch.randint(0, height - high + 1, ()))
-            left = int(torch.randint(0, width - wide + 1, ()))
-            mask[top : top + high, left : left + wide] = True
-    return masks.to(device)
+    return type(taught)(*pasted_alike((taught.images, taught.probs, taught.labels), others, masks))

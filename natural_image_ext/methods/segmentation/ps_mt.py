@@ -1,17 +1,15 @@
 """PS-MT: two teachers that are updated in turn, a feature perturbation both dislike, confidence-weighted learning."""
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from medssl.methods.parts import confidence_mask, moving_average, sigmoid_ramp
 from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, opinion_on
 from natural_image_ext.networks.class_banks import IGNORED
-from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
@@ -40,8 +38,7 @@ class PSMT(TeacherStudent):
         **shared: Any,
     ) -> None:
         super().__init__(network, ema_decay=ema_decay, **shared)
-        self.assistant = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(ema_decay))
-        self.assistant.requires_grad_(False)
+        self.assistant = moving_average(network, ema_decay)
         self.confidence, self.radius, self.assisted = confidence, radius, assisted
         self.ramp_up_epochs, self.steps_per_epoch = ramp_up_epochs, steps_per_epoch
 
@@ -64,14 +61,13 @@ class PSMT(TeacherStudent):
     def weight_now(self) -> float:
         """The weight of this step: it rises as exp(-5 (1 - t)^2), t from 0 to 1 while it ramps up."""
         ramp_up = self.ramp_up_epochs * self.steps_per_epoch
-        left = max(0.0, 1 - int(self.step) / ramp_up) if ramp_up else 0.0
-        return super().weight_now() * math.exp(-5 * left**2)
+        return super().weight_now() * sigmoid_ramp(self.steps_taken, ramp_up)
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         features = learned.features[len(batch["image"]) :]
         logits = upsampled(_logits(self.network, features + self.perturbation(features)), taught.labels.shape[1:])
         each = F.cross_entropy(logits, taught.labels, ignore_index=IGNORED, reduction="none")
-        weight = taught.confidence * (taught.confidence >= self.confidence)
+        weight = taught.confidence * confidence_mask(taught.probs, self.confidence)
         return (each * weight).mean()
 
     def perturbation(self, features: Tensor) -> Tensor:
@@ -92,12 +88,11 @@ class PSMT(TeacherStudent):
         """The teacher whose turn it is follows the student; the other one stays as it is."""
         if self._turn_changes():
             _exchange(self.average, self.assistant)
-        self.average.update_parameters(self.network)
-        self.step += 1
+        super().after_step()
 
     def _turn_changes(self) -> bool:
         """Whether this is the first step of an epoch, in which the teacher that rested is updated."""
-        return int(self.step) > 0 and int(self.step) % self.steps_per_epoch == 0
+        return self.steps_taken > 0 and self.steps_taken % self.steps_per_epoch == 0
 
 
 def _exchange(first: nn.Module, second: nn.Module) -> None:
@@ -122,9 +117,7 @@ def _change(teacher: SegmentationNetwork, features: Tensor, moved_by: Tensor) ->
 
 
 def _logits(network: SegmentationNetwork, features: Tensor, samples: int | None = None) -> Tensor:
-    if isinstance(network.head, NPSegHead):
-        return network.head(features, samples).mean_logits
-    return network.head(features)
+    return network.head.mean_logits(features, samples)
 
 
 def _unit(maps: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from medssl.core.errors import ConfigError
-from natural_image_ext.methods.averaged import AveragedMethod
+from medssl.methods.facts import MethodFacts
+from medssl.methods.parts import AveragedMethod
 from natural_image_ext.methods.segmentation.augseg import AugSeg
 from natural_image_ext.methods.segmentation.cps import CPS
 from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, CutMix
@@ -20,15 +21,17 @@ HEADS = {"plain": "", "dropout": " w/ MC dropout", "np": " w/ NP-SemiSeg"}
 
 
 @dataclass(frozen=True)
-class SegRecipe:
+class SceneRecipe:
     """A framework on a data set. strong: the kind of strong view it learns from. options: of its method.
 
+    place: that of its row in tables, as `MethodFacts` has it; its rows with other heads come right after it.
     head_factor: how many times faster all but the encoder learns. warm_up_epochs: the first ones, of labels alone.
     evaluation, crop_to: how it is evaluated, `scene_inferer` and `SceneEvaluation`.
     """
 
     title: str
     method: type[AveragedMethod]
+    place: int
     strong: str = "colour"
     unlabelled_weight: float = 1.0
     ema_decay: float = 0.99
@@ -43,14 +46,21 @@ class SegRecipe:
     evaluation: str = "whole"
     crop_to: int | None = None
 
+    @property
+    def facts(self) -> MethodFacts:
+        """What tables and reports need to know of the method."""
+        if self.method is SupervisedScenes:
+            return MethodFacts(self.title, learns_from_unlabelled=False, place=self.place)
+        return MethodFacts(self.title, learns_from_unlabelled=True, place=self.place, views=("weak", "strong"))
+
 
 FRAMEWORKS = {
-    "supervised": SegRecipe("supervised", SupervisedScenes),
-    "mean_teacher": SegRecipe("MT", MeanTeacher, unlabelled_weight=100.0),
-    "ps_mt": SegRecipe("PS-MT", PSMT, unlabelled_weight=1.5, ema_decay=0.996, options={"mixer": CutMix()}),
-    "u2pl": SegRecipe("U2PL", U2PL, options={"mixer": CutMix()}, warm_up_epochs=1),
-    "augseg": SegRecipe("AugSeg", AugSeg, "augseg", ema_decay=0.999, options={"mixer": AdaptiveCutMix()}),
-    "cps": SegRecipe("CPS", CPS, ema_decay=0.0),
+    "supervised": SceneRecipe("supervised", SupervisedScenes, 0),
+    "mean_teacher": SceneRecipe("MT", MeanTeacher, 300, unlabelled_weight=100.0),
+    "ps_mt": SceneRecipe("PS-MT", PSMT, 303, unlabelled_weight=1.5, ema_decay=0.996, options={"mixer": CutMix()}),
+    "u2pl": SceneRecipe("U2PL", U2PL, 306, options={"mixer": CutMix()}, warm_up_epochs=1),
+    "augseg": SceneRecipe("AugSeg", AugSeg, 309, "augseg", ema_decay=0.999, options={"mixer": AdaptiveCutMix()}),
+    "cps": SceneRecipe("CPS", CPS, 312, ema_decay=0.0),
 }
 DATA_SETS: dict[str, dict[str, Any]] = {
     "voc": {"crop_to": 480},
@@ -78,10 +88,10 @@ OWN: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def seg_recipe(variant: str, dataset_name: str, head: str = "np") -> SegRecipe:
+def seg_recipe(variant: str, dataset_name: str, head: str = "np") -> SceneRecipe:
     """The recipe of a framework by its name; data sets of one's own are trained as PASCAL VOC with SBD is.
 
-    head only makes the title complete. Raises ConfigError for unknown names.
+    head only makes the title complete, and the place in tables. Raises ConfigError for unknown names.
     """
     if variant not in FRAMEWORKS:
         raise ConfigError(f"variant '{variant}' is unknown. Known: {', '.join(FRAMEWORKS)}.")
@@ -89,11 +99,13 @@ def seg_recipe(variant: str, dataset_name: str, head: str = "np") -> SegRecipe:
         raise ConfigError(f"head '{head}' is unknown. Known: {', '.join(HEADS)}.")
     found = replace(FRAMEWORKS[variant], **DATA_SETS.get(dataset_name, {}))
     found = replace(found, **OWN.get((variant, dataset_name), {}))
-    return replace(found, title=found.title + HEADS[head])
+    is_supervised = found.method is SupervisedScenes
+    place = found.place if is_supervised else found.place + list(HEADS).index(head)
+    return replace(found, title=found.title + HEADS[head], place=place)
 
 
 def build_seg_method(
-    recipe: SegRecipe,
+    recipe: SceneRecipe,
     network: SegmentationNetwork,
     num_classes: int,
     steps_per_epoch: int,

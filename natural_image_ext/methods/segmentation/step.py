@@ -9,12 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from medssl.losses.segmentation import soft_dice_loss
-from medssl.networks.mc_dropout import mc_dropout
-from natural_image_ext.losses.divergences import gaussian_kl
-from natural_image_ext.methods.averaged import AveragedMethod
+from medssl.methods.parts import AveragedMethod, CountsSteps, switched_on, teacher_probs
 from natural_image_ext.methods.segmentation.cutmix import Mixer
 from natural_image_ext.networks.class_banks import IGNORED
-from natural_image_ext.networks.np_seg_head import NPSegHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
@@ -52,7 +49,7 @@ class Learned:
     kl: Tensor
 
 
-class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
+class TeacherStudent(CountsSteps, AveragedMethod[SegmentationNetwork], ABC):
     """Losses of a batch with `image` and `label` (labelled), `weak` and `strong` views of unlabelled images.
 
     The moving average of the weights teaches: it labels the weak views. `mixer` then mixes the strong views and what
@@ -60,8 +57,6 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
     and in `unlabelled_loss`. In the first `warm_up` steps the student learns from labels alone. dice_weight: of the
     Dice loss on labels, beside their cross-entropy.
     """
-
-    step: Tensor
 
     def __init__(
         self,
@@ -73,10 +68,9 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
         warm_up: int = 0,
         dice_weight: float = 0.0,
     ) -> None:
-        super().__init__(network, ema_decay)
+        super().__init__(network, ema_decay=ema_decay)
         self.mixer, self.unlabelled_weight, self.kl_weight, self.warm_up = mixer, unlabelled_weight, kl_weight, warm_up
         self.dice_weight = dice_weight
-        self.register_buffer("step", torch.zeros((), dtype=torch.long))
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         taught = self.teach(batch)
@@ -89,9 +83,13 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
         loss = terms["labelled"] + self.weight_now() * terms["unlabelled"] + self.kl_weight * terms["kl"]
         return {"loss": loss, **terms, "confidence": taught.confidence.mean()}
 
+    @property
+    def teachers(self) -> tuple[SegmentationNetwork, ...]:
+        return (self.averaged,)
+
     def weight_now(self) -> float:
         """The weight of what is learned from unlabelled images at this step."""
-        return self.unlabelled_weight if int(self.step) >= self.warm_up else 0.0
+        return self.unlabelled_weight * switched_on(self.steps_taken, self.warm_up)
 
     def teach(self, batch: dict[str, Any]) -> Taught:
         """The teacher's opinion on the weak views, mixed with the strong ones."""
@@ -101,10 +99,6 @@ class TeacherStudent(AveragedMethod[SegmentationNetwork], ABC):
     @abstractmethod
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         """What is learned from unlabelled images."""
-
-    def after_step(self) -> None:
-        super().after_step()
-        self.step += 1
 
 
 def opinion_on(batch: dict[str, Any], probs: Tensor) -> Taught:
@@ -128,13 +122,6 @@ def labelled_loss(logits: Tensor, labels: Tensor, dice_weight: float = 0.0) -> T
     return loss + dice_weight * soft_dice_loss(probs[None], classes[None], known.flatten()[None])
 
 
-@torch.no_grad()
-def teacher_probs(network: SegmentationNetwork, images: Tensor) -> Tensor:
-    """Probabilities (B, C, H, W) of a network that teaches; its mode stays as it was."""
-    with mc_dropout(network, enabled=False):
-        return torch.softmax(network(images), dim=1)
-
-
 def learn(network: SegmentationNetwork, images: Tensor, labels: Tensor, taught: Taught) -> Learned:
     """One pass of the student over labelled and taught images.
 
@@ -142,11 +129,6 @@ def learn(network: SegmentationNetwork, images: Tensor, labels: Tensor, taught: 
     """
     features = network.features(torch.cat([images, taught.images]))
     number = len(images)
-    if isinstance(network.head, NPSegHead):
-        found = network.head.condition(features[:number], labels, features, torch.cat([labels, taught.labels]))
-        logits = found.mean_logits
-        kl = gaussian_kl(found.mean, found.std.square(), found.context_mean, found.context_std.square()).mean()
-    else:
-        logits, kl = network.head(features), features.new_zeros(())
-    logits = upsampled(logits, images.shape[2:])
-    return Learned(features, logits[:number], logits[number:], kl)
+    found = network.head.learn(features, torch.cat([labels, taught.labels]), labelled=number)
+    logits = upsampled(found.logits, images.shape[2:])
+    return Learned(features, logits[:number], logits[number:], found.kl)

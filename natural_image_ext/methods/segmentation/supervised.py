@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from natural_image_ext.methods.averaged import AveragedMethod
+from medssl.methods.parts import AveragedMethod
 from natural_image_ext.methods.segmentation.step import Taught, labelled_loss, learn
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
@@ -20,7 +20,7 @@ class SupervisedScenes(AveragedMethod[SegmentationNetwork]):
         dice_weight: float = 0.0,
         **unused: Any,
     ) -> None:
-        super().__init__(network, ema_decay)
+        super().__init__(network, ema_decay=ema_decay)
         self.kl_weight, self.dice_weight = kl_weight, dice_weight
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:

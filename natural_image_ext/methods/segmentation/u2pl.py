@@ -60,7 +60,7 @@ class U2PL(TeacherStudent):
 
     def share_now(self) -> float:
         """The share of pixels that is unreliable at this step."""
-        return self.unreliable * max(0.0, 1 - int(self.step) / self.total_steps)
+        return self.unreliable * max(0.0, 1 - self.steps_taken / self.total_steps)
 
     def contrast(self, learned: Learned, taught: Taught, is_reliable: Tensor, labels: Tensor) -> Tensor:
         """Mean over classes of the contrast of their anchors, 0 where no class has any."""

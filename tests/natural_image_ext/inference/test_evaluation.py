@@ -11,7 +11,7 @@ from torch import nn
 
 from natural_image_ext.data import LabelledPictures, Pictures, Views
 from natural_image_ext.inference import PictureEvaluation, PicturePredictor, SampledInferer
-from natural_image_ext.networks import Classifier, NPHead
+from natural_image_ext.networks import Classifier, LayeredHead, LinearHead, NPHead
 
 
 class Brightness(nn.Module):
@@ -37,7 +37,7 @@ def evaluated(network, pictures, folder):
 
 def test_metrics_equal_plain_counting_and_every_picture_has_a_row(pictures, tmp_path):
     torch.manual_seed(0)
-    network = Classifier(Brightness(), nn.Linear(3, 7))
+    network = Classifier(Brightness(), LinearHead(3, 7))
     metrics = evaluated(network, pictures, tmp_path)
     wrong = far = 0
     for sample in LabelledPictures(pictures, Views(4).plain()):
@@ -56,7 +56,7 @@ def test_metrics_equal_plain_counting_and_every_picture_has_a_row(pictures, tmp_
 
 def test_uce_equals_a_plain_loop_over_bins(pictures, tmp_path):
     torch.manual_seed(0)
-    metrics = evaluated(Classifier(Brightness(), nn.Linear(3, 7)), pictures, tmp_path)
+    metrics = evaluated(Classifier(Brightness(), LinearHead(3, 7)), pictures, tmp_path)
     rows = list(csv.DictReader((tmp_path / "per_sample.csv").open()))
     shares = [float(row["uncertainty_nats"]) / math.log(7) for row in rows]
     wrong = [int(row["error"]) for row in rows]
@@ -69,7 +69,7 @@ def test_uce_equals_a_plain_loop_over_bins(pictures, tmp_path):
 
 
 def test_undecided_network_is_uncertain_by_log_c(tmp_path):
-    network = Classifier(Brightness(), nn.Linear(3, 7))
+    network = Classifier(Brightness(), LinearHead(3, 7))
     nn.init.zeros_(network.head.weight), nn.init.zeros_(network.head.bias)
     pictures = Pictures([np.zeros((4, 4, 3), np.uint8)] * 4, [0, 2, 3, 4], list("abcd"))
     metrics = evaluated(network, pictures, tmp_path)
@@ -95,8 +95,8 @@ def test_dropout_and_neural_process_are_sampled_and_a_plain_network_is_not():
             return super().forward(images)
 
     for head, expected in (
-        (nn.Linear(3, 7), 1),
-        (nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 7)), 6),
+        (LinearHead(3, 7), 1),
+        (LayeredHead(nn.Dropout(0.5), nn.Linear(3, 7)), 6),
         (NPHead(3, 7, 4), 1),
     ):
         calls.clear()

@@ -15,9 +15,13 @@ from natural_image_ext.data import open_scenes, read_mask, read_picture
 from natural_image_ext.inference import SampledSceneInferer, SceneEvaluation, ScenePredictor, scene_inferer
 from natural_image_ext.inference.scene_evaluation import confusion_matrix, iou_of_classes
 from natural_image_ext.inference.scene_predictor import ScenePrediction
-from natural_image_ext.networks import NPSegHead, SegmentationNetwork
+from natural_image_ext.networks import LayeredHead, NPSegHead, PlainHead, SegmentationNetwork
 
 CLASSES = ("ground", "red", "blue")
+
+
+class ConvHead(PlainHead, nn.Conv2d):
+    """One convolution as a head."""
 
 
 class Counted(nn.Module):
@@ -34,7 +38,7 @@ class Counted(nn.Module):
 
 def by_colour():
     """Tells red from blue: logits are colours."""
-    head = nn.Conv2d(3, 3, 1)
+    head = ConvHead(3, 3, 1)
     with torch.no_grad():
         head.weight.copy_(torch.tensor([[0, 1.0, 0], [2, 0, 0], [0, 0, 2.0]]).reshape(3, 3, 1, 1))
         head.bias.zero_()
@@ -127,8 +131,8 @@ def test_confusion_leaves_pixels_without_label_out_and_absent_classes_have_no_io
 @pytest.mark.parametrize(
     ("head", "decoder_passes"),
     [
-        (nn.Conv2d(3, 3, 1), 1),
-        (nn.Sequential(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)), 6),
+        (ConvHead(3, 3, 1), 1),
+        (LayeredHead(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)), 6),
         (NPSegHead(3, 3, hidden=4, width=8, bank_size=4), 1),
     ],
 )
@@ -142,9 +146,9 @@ def test_encoder_runs_once_whatever_is_sampled(head, decoder_passes):
 @pytest.mark.parametrize(
     "head",
     [
-        nn.Sequential(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)),
+        LayeredHead(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)),
         NPSegHead(3, 3, hidden=4, width=8, bank_size=4),
-        nn.Conv2d(3, 3, 1),
+        ConvHead(3, 3, 1),
     ],
 )
 def test_no_samples_are_one_pass_without_chance(head):
@@ -158,7 +162,7 @@ def test_no_samples_are_one_pass_without_chance(head):
 
 def test_mean_of_dropout_passes_is_the_mean_of_their_probabilities():
     torch.manual_seed(0)
-    network = SegmentationNetwork(nn.Identity(), nn.Identity(), nn.Sequential(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)), 3)
+    network = SegmentationNetwork(nn.Identity(), nn.Identity(), LayeredHead(nn.Dropout2d(0.5), nn.Conv2d(3, 3, 1)), 3)
     images = torch.randn(1, 3, 4, 4)
     torch.manual_seed(7)
     found = SampledSceneInferer(3)(images, network.eval())
@@ -189,7 +193,7 @@ class PlusItsMean(nn.Module):
 
 def test_windows_move_by_two_thirds_and_are_averaged():
     torch.manual_seed(0)
-    network = SegmentationNetwork(PlusItsMean(), nn.Identity(), nn.Conv2d(3, 3, 1), 3).eval()
+    network = SegmentationNetwork(PlusItsMean(), nn.Identity(), ConvHead(3, 3, 1), 3).eval()
     rows, columns = torch.meshgrid(torch.arange(60.0), torch.arange(84.0), indexing="ij")
     images = torch.stack([rows, columns, torch.randn(60, 84)])[None]
     sliding = scene_inferer(1, "sliding", crop=24)(images, network)

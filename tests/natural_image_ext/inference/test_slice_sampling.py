@@ -1,16 +1,13 @@
-"""Scans slice by slice against a plain loop over slices, and statistics whose values are known."""
-
-import math
+"""Scans slice by slice through each head: against a plain loop over slices, and against stacked draws."""
 
 import pytest
 import torch
 from torch import nn
 
+from medssl.inference import SliceInferer
 from medssl.inference.mc_dropout import MCStatistics
 from medssl.uncertainty import mutual_information, predictive_entropy
-from natural_image_ext.inference import SliceInferer
 from natural_image_ext.networks import NPSegHead, build_segmentation
-from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
 @pytest.fixture(scope="module")
@@ -27,34 +24,6 @@ def network(head):
     return found
 
 
-class Sees(nn.Module):
-    """Logits that are the three channels, so that a prediction shows what the network was given."""
-
-    def forward(self, features):
-        return features
-
-
-def sees():
-    return SegmentationNetwork(nn.Identity(), nn.Identity(), Sees(), channels=3)
-
-
-class InTurn(nn.Module):
-    """Gives its probabilities one after the other, as dropout would; a dropout layer says that passes differ."""
-
-    def __init__(self, *probs):
-        super().__init__()
-        self.dropout, self.probs, self.calls = nn.Dropout2d(0.5), probs, 0
-
-    def forward(self, features):
-        chosen = torch.tensor(self.probs[self.calls % len(self.probs)])
-        self.calls += 1
-        return chosen.log()[None, :, None, None].expand(len(features), -1, *features.shape[2:])
-
-
-def in_turn(*probs):
-    return SegmentationNetwork(nn.Identity(), nn.Identity(), InTurn(*probs), channels=3)
-
-
 @pytest.mark.parametrize("slice_batch", [1, 3, 8])
 def test_plain_network_equals_a_loop_over_slices(scan, slice_batch):
     plain = network("plain")
@@ -68,41 +37,6 @@ def test_plain_network_equals_a_loop_over_slices(scan, slice_batch):
             assert torch.allclose(found.mean[0, ..., place], expected, atol=1e-5)
     assert found.mean.shape == (1, 3, 36, 40, 7) and found.entropy.shape == (1, 36, 40, 7)
     assert found.mutual_information.max() < 1e-6, "one pass knows of no other"
-
-
-def test_neighbours_are_seen_and_slices_come_back_in_their_place():
-    scan = torch.arange(5.0).expand(1, 1, 4, 4, 5)
-    found = SliceInferer(slice_batch=2).statistics(scan, sees())
-    around = torch.tensor([[0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 4]]).float()
-    assert torch.allclose(found.mean[0, :, 1, 2], around.softmax(1).T, atol=1e-6)
-
-
-def test_scans_of_a_batch_stay_apart():
-    scans = torch.rand(2, 1, 4, 6, 3)
-    together = SliceInferer().statistics(scans, sees())
-    for number in range(2):
-        alone = SliceInferer().statistics(scans[number : number + 1], sees())
-        assert torch.allclose(together.mean[number], alone.mean[0], atol=1e-6)
-
-
-def test_entropy_and_mutual_information_of_two_opposite_samples_are_one_bit():
-    found = SliceInferer(samples=2, slice_batch=4).statistics(
-        torch.zeros(1, 1, 4, 4, 4), in_turn([1.0, 0.0], [0.0, 1.0])
-    )
-    assert torch.allclose(found.mean, torch.full((1, 2, 4, 4, 4), 0.5))
-    assert torch.allclose(found.entropy, torch.ones(1, 4, 4, 4))
-    assert torch.allclose(found.mutual_information, torch.ones(1, 4, 4, 4))
-
-
-def test_entropy_and_mutual_information_have_their_golden_values():
-    found = SliceInferer(samples=2, slice_batch=4).statistics(
-        torch.zeros(1, 1, 4, 4, 4), in_turn([0.9, 0.1], [0.5, 0.5])
-    )
-    entropy = -(0.7 * math.log2(0.7) + 0.3 * math.log2(0.3))  # 0.881291
-    of_samples = (-(0.9 * math.log2(0.9) + 0.1 * math.log2(0.1)) + 1) / 2  # 0.734498
-    assert float(found.entropy.mean()) == pytest.approx(entropy, abs=1e-5) == pytest.approx(0.881291, abs=1e-5)
-    assert float(found.mutual_information.mean()) == pytest.approx(entropy - of_samples, abs=1e-5)
-    assert entropy - of_samples == pytest.approx(0.146793, abs=1e-5)
 
 
 def test_latents_of_the_neural_process_equal_stacked_draws(scan):
@@ -171,7 +105,3 @@ def test_network_keeps_its_mode_and_its_banks(scan):
     SliceInferer(2)(scan, learned)
     assert all(module.training for module in learned.modules()) and isinstance(learned.head, NPSegHead)
     assert torch.equal(before, learned.head.latent_banks.rows)
-
-
-def test_settings_name_what_a_prediction_depends_on():
-    assert SliceInferer(samples=3, slice_batch=2).settings() == {"samples": 3, "slice_batch": 2}

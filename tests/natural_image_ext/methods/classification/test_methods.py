@@ -9,7 +9,7 @@ from medssl.core.errors import ConfigError
 from natural_image_ext.losses import gaussian_kl
 from natural_image_ext.methods.classification import UDA, UPS, FixMatch, MixMatch, NPMatch, Selection, Supervised
 from natural_image_ext.methods.classification.ups import negative_loss
-from natural_image_ext.networks import Classifier, ConditionedOutput, NPHead
+from natural_image_ext.networks import Classifier, ConditionedOutput, LinearHead, NPHead
 
 CLASSES = 3
 
@@ -42,7 +42,7 @@ def batch():
 
 def deterministic(method=FixMatch, confidence=0.5, num_unlabelled=None, **options):
     torch.manual_seed(1)
-    network = Classifier(Pooled(), nn.Linear(8, CLASSES))
+    network = Classifier(Pooled(), LinearHead(8, CLASSES))
     return method(network, Selection(CLASSES, confidence, num_unlabelled=num_unlabelled), **options)
 
 
@@ -54,13 +54,13 @@ def neural_process(confidence=0.4, uncertainty=None, **options):
 
 def with_dropout(confidence=0.4, deviation=None, **options):
     torch.manual_seed(1)
-    network = Classifier(nn.Sequential(Pooled(), nn.Dropout(0.3)), nn.Linear(8, CLASSES))
+    network = Classifier(nn.Sequential(Pooled(), nn.Dropout(0.3)), LinearHead(8, CLASSES))
     return UPS(network, Selection(CLASSES, confidence, deviation), **options)
 
 
 def mixmatch(**options):
     torch.manual_seed(1)
-    return MixMatch(Classifier(Pooled(), nn.Linear(8, CLASSES)), CLASSES, **options)
+    return MixMatch(Classifier(Pooled(), LinearHead(8, CLASSES)), CLASSES, **options)
 
 
 def test_fixmatch_is_its_formula(batch):
@@ -201,7 +201,7 @@ def test_ups_labels_are_the_mean_and_deviation_of_its_passes(batch):
 
 def test_supervised_learns_the_same_whatever_is_unlabelled(batch):
     torch.manual_seed(1)
-    network = Classifier(nn.Sequential(Pooled(), nn.BatchNorm1d(8)), nn.Linear(8, CLASSES))
+    network = Classifier(nn.Sequential(Pooled(), nn.BatchNorm1d(8)), LinearHead(8, CLASSES))
     method = Supervised(network).train()
     found = method(batch)["loss"]
     assert torch.equal(found, method({**batch, "weak": batch["weak"] + 5, "strong": batch["strong"] - 5})["loss"])
@@ -263,7 +263,7 @@ class PlainHead(nn.Module):
 @pytest.mark.parametrize("confidence", [0.0, 0.45])
 def test_np_match_without_its_head_and_uncertainty_threshold_is_fixmatch(batch, confidence):
     torch.manual_seed(3)
-    plain = Classifier(Pooled(), nn.Linear(8, CLASSES))
+    plain = Classifier(Pooled(), LinearHead(8, CLASSES))
     bare = Classifier(plain.backbone, PlainHead(8, CLASSES))
     bare.head.classifier = plain.head
     ours = NPMatch(bare, Selection(CLASSES, confidence))(batch)

@@ -5,18 +5,22 @@ import torch
 from torch import nn
 
 from natural_image_ext.methods.segmentation import Taught, build_seg_method, seg_recipe
-from natural_image_ext.networks import NPSegHead
+from natural_image_ext.networks import LayeredHead, NPSegHead, PlainHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 CLASSES = 4
+
+
+class ConvHead(PlainHead, nn.Conv2d):
+    """One convolution as a head."""
 
 
 def _network(head="plain", seed=0):
     torch.manual_seed(seed)
     body = nn.Conv2d(3, 8, 3, stride=2, padding=1)
     heads = {
-        "plain": lambda: nn.Conv2d(8, CLASSES, 1),
-        "dropout": lambda: nn.Sequential(nn.Dropout2d(0.3), nn.Conv2d(8, CLASSES, 1)),
+        "plain": lambda: ConvHead(8, CLASSES, 1),
+        "dropout": lambda: LayeredHead(nn.Dropout2d(0.3), nn.Conv2d(8, CLASSES, 1)),
         "np": lambda: NPSegHead(8, CLASSES, hidden=4, width=8, bank_size=64, samples=3),
     }
     return SegmentationNetwork(nn.Sequential(body, nn.ReLU()), nn.Identity(), heads[head](), channels=8)

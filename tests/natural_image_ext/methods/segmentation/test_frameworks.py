@@ -118,3 +118,11 @@ def test_supervised_learns_the_same_whatever_is_unlabelled(batch, head, built):
         torch.manual_seed(0)
         losses.append(method({**batch, "weak": batch["weak"] + change, "strong": batch["strong"] - change})["loss"])
     assert torch.equal(losses[0], losses[1])
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_average_is_evaluated_and_only_networks_without_gradient_teach(built, name):
+    method = built(name)
+    assert method.evaluated is method.averaged
+    assert len(method.teachers) == (0 if name in ("supervised", "cps") else 1)
+    assert not any(parameter.requires_grad for teacher in method.teachers for parameter in teacher.parameters())

@@ -8,6 +8,7 @@ from torch import nn
 
 from natural_image_ext.methods.segmentation import FRAMEWORKS, build_seg_method, seg_recipe
 from natural_image_ext.methods.segmentation.step import labelled_loss
+from natural_image_ext.networks import LayeredHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
@@ -42,7 +43,7 @@ def test_nothing_labelled_costs_no_cross_entropy_and_is_finite():
 
 def small():
     torch.manual_seed(0)
-    return SegmentationNetwork(nn.Conv2d(3, 4, 1), nn.Identity(), nn.Conv2d(4, 3, 1), channels=4)
+    return SegmentationNetwork(nn.Conv2d(3, 4, 1), nn.Identity(), LayeredHead(nn.Conv2d(4, 3, 1)), channels=4)
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)

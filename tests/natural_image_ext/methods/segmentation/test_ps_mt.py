@@ -8,15 +8,20 @@ from torch import nn
 from torch.nn import functional as F
 
 from natural_image_ext.methods.segmentation import PSMT, Learned
+from natural_image_ext.networks import PlainHead
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 CLASSES = 5
 
 
+class ConvHead(PlainHead, nn.Conv2d):
+    """One convolution as a head."""
+
+
 @pytest.fixture
 def method():
     """Teachers that say their bias of every pixel."""
-    head = nn.Conv2d(3, CLASSES, 1)
+    head = ConvHead(3, CLASSES, 1)
     nn.init.zeros_(head.weight)
     return PSMT(SegmentationNetwork(nn.Identity(), nn.Identity(), head, 3), steps_per_epoch=2, assisted=2)
 

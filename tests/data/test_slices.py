@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from torchvision import tv_tensors
 
-from medssl.data import Pipeline, open_dataset, split_cases
+from medssl.data import (
+    Pipeline,
+    SemiSupervisedSlices,
+    SliceViews,
+    make_image_loader,
+    open_dataset,
+    slices_at,
+    split_cases,
+)
+from medssl.data.image_batches import StepDraws
 from medssl.data.sampling import Draw
-from natural_image_ext.data import SemiSupervisedSlices, SliceViews, make_scene_loader, slices_at
-from natural_image_ext.data.views import StepDraws
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +73,16 @@ def test_label_and_slice_are_turned_and_cut_alike():
     image = label.float().expand(3, -1, -1) * 1.8 - 0.9
     cropped = SliceViews((32, 36)).cropped()
     for _ in range(20):
-        found, mask = cropped(tv_tensors.Image(image), tv_tensors.Mask(label))
+        found, mask = cropped(image, label)
         known = mask != 255
         assert (((found[1] > 0) == (mask == 1)) | ~known).float().mean() > 0.97
 
 
 def test_what_was_outside_is_air_without_a_label():
-    image, label = tv_tensors.Image(torch.full((3, 8, 8), 0.5)), tv_tensors.Mask(torch.zeros(8, 8, dtype=torch.uint8))
+    image, label = torch.full((3, 8, 8), 0.5), torch.zeros(8, 8, dtype=torch.uint8)
     found, mask = SliceViews((32, 32)).cropped()(image, label)
     outside = mask == 255
-    assert outside.float().mean() > 0.8 and torch.allclose(
-        found[:, outside].as_subclass(torch.Tensor), torch.tensor(-1.0)
-    )
+    assert outside.float().mean() > 0.8 and torch.allclose(found[:, outside], torch.tensor(-1.0))
 
 
 @pytest.mark.parametrize("strong", ["colour", "augseg"])
@@ -107,7 +111,7 @@ def test_draws_follow_from_their_seeds_alone(dataset):
 @pytest.mark.parametrize(("share", "expected"), [(1.0, 1.0), (0.0, None), (0.5, None)])
 def test_asked_share_of_labelled_draws_has_a_structure(split, pipeline, share, expected):
     dataset = unturned(SemiSupervisedSlices(split, pipeline, SliceViews((24, 28)), structure_share=share))
-    has_structure = [bool(dataset.shown(Draw(seed % 3, seed))[1].any()) for seed in range(150)]
+    has_structure = [bool(dataset.labelled_sample(Draw(seed % 3, seed))[1].any()) for seed in range(150)]
     natural = np.mean([float(case["label"].flatten(0, 2).any(0).float().mean()) for case in dataset.labelled])
     wanted = expected or share + (1 - share) * natural
     assert np.mean(has_structure) == pytest.approx(wanted, abs=0.12)
@@ -117,7 +121,7 @@ def test_asked_share_of_labelled_draws_has_a_structure(split, pipeline, share, e
 def test_slice_of_a_labelled_draw_has_its_own_label(split, pipeline):
     dataset = unturned(SemiSupervisedSlices(split, pipeline, SliceViews((24, 28))))
     for seed in range(10):
-        image, label, name = dataset.shown(Draw(1, seed))
+        image, label, name = dataset.labelled_sample(Draw(1, seed))
         case, place = dataset.labelled[1], int(name.rsplit(" ", 1)[1])
         assert name.startswith(case["id"])
         assert torch.equal(image[1], case["image"][0, ..., place]) and torch.equal(label, case["label"][0, ..., place])
@@ -132,7 +136,7 @@ def test_no_case_has_two_roles_and_draws_come_from_their_own_alone(split, datase
     assert len({case["patient"] for case in split.cases}) == len(split.cases) == 12
     assert [case["id"] for case in dataset.labelled] == [case["id"] for case in split.role("labelled")]
     assert [case["id"] for case in dataset.unlabelled] == [case["id"] for case in split.role("unlabelled")]
-    loader = make_scene_loader(dataset, batch_size=4, steps=10)
+    loader = make_image_loader(dataset, batch_size=4, steps=10)
     seen = {name.split(",")[0] for batch in loader for name in batch["id"]}
     assert seen == {case["id"] for case in split.role("labelled")}
 
@@ -143,7 +147,7 @@ def test_labels_of_unlabelled_cases_are_never_opened(split, pipeline, tmp_path):
     cases = [{**case, "label": str(broken)} if case["role"] == "unlabelled" else case for case in split.cases]
     hidden = SemiSupervisedSlices(type(split)(cases, split.origin), pipeline, SliceViews((24, 28)))
     assert all("label" not in case for case in hidden.unlabelled)
-    assert hidden.hidden(Draw(0, 1))[0].shape == (3, 24, 28)
+    assert hidden.unlabelled_views(Draw(0, 1))[0].shape == (3, 24, 28)
 
 
 def test_without_unlabelled_cases_labelled_ones_are_shown_without_their_labels(split, pipeline):
@@ -164,6 +168,6 @@ def test_cache_on_disk_gives_the_same_slices(split, pipeline, dataset, tmp_path)
 
 def test_workers_see_what_one_process_sees(dataset):
     ones, twos = (
-        [batch["strong"] for batch in make_scene_loader(dataset, 2, 3, num_workers=workers)] for workers in (0, 2)
+        [batch["strong"] for batch in make_image_loader(dataset, 2, 3, num_workers=workers)] for workers in (0, 2)
     )
     assert all(torch.equal(one, two) for one, two in zip(ones, twos, strict=True))

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import torch
 from monai.data import Dataset as CachedCases
 from torch import Tensor
-from torchvision import tv_tensors
 
+from medssl.data.image_batches import SemiSupervisedImages
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import Draw, cache_cases
+from medssl.data.slice_views import NO_LABEL, SliceViews
 from medssl.data.split import Split
-from natural_image_ext.data.scene_views import SemiSupervisedImages
-from natural_image_ext.data.scenes import VOID
-from natural_image_ext.data.slice_views import SliceViews
 
 
 def slices_at(scan: Tensor, places: Sequence[int] | Tensor) -> Tensor:
@@ -41,28 +39,28 @@ class SemiSupervisedSlices(SemiSupervisedImages):
         cache: str = "memory",
         cache_dir: str = "",
     ) -> None:
-        known, hidden = split.role("labelled"), split.role("unlabelled") or split.role("labelled")
-        with_label, without = (pipeline.preprocessing(has_label, training=True) for has_label in (True, False))
-        self.labelled: CachedCases = cache_cases(known, with_label, cache, cache_dir)
-        self.unlabelled: CachedCases = cache_cases(hidden, without, cache, cache_dir)
+        labelled = split.role("labelled")
+        unlabelled = split.role("unlabelled") or labelled
+        with_label, without_label = (pipeline.preprocessing(has_label, training=True) for has_label in (True, False))
+        self.labelled: CachedCases = cache_cases(labelled, with_label, cache, cache_dir)
+        self.unlabelled: CachedCases = cache_cases(unlabelled, without_label, cache, cache_dir)
         self.structure_share = structure_share
         self.cropped, self.stronger = views.cropped(), views.stronger()
 
-    def shown(self, draw: Draw) -> tuple[Tensor, Tensor, str]:
+    def labelled_sample(self, draw: Draw) -> tuple[Tensor, Tensor, str]:
         torch.random.default_generator.manual_seed(draw.seed)
         case = self.labelled[draw.case]
         place = self._labelled_place(case["label"])
         image, mask = slices_at(case["image"], [place])[0], case["label"][0, ..., place]
-        image, mask = self.cropped(tv_tensors.Image(image), tv_tensors.Mask(mask))
-        return image.as_subclass(Tensor), mask.as_subclass(Tensor), f"{case['id']}, slice {place}"
+        image, mask = self.cropped(image.as_subclass(Tensor), mask.as_subclass(Tensor))
+        return image, mask, f"{case['id']}, slice {place}"
 
-    def hidden(self, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+    def unlabelled_views(self, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
         torch.random.default_generator.manual_seed(draw.seed)
         scan = self.unlabelled[draw.case]["image"]
-        image = slices_at(scan, [int(torch.randint(scan.shape[-1], ()))])[0]
-        whole = tv_tensors.Mask(torch.zeros(image.shape[1:], dtype=torch.uint8))
-        weak, inside = self.cropped(tv_tensors.Image(image), whole)
-        return weak.as_subclass(Tensor), self.stronger(weak).as_subclass(Tensor), inside.as_subclass(Tensor) != VOID
+        image = slices_at(scan, [int(torch.randint(scan.shape[-1], ()))])[0].as_subclass(Tensor)
+        weak, inside = self.cropped(image, torch.zeros(image.shape[1:], dtype=torch.uint8))
+        return weak, self.stronger(weak), inside != NO_LABEL
 
     def _labelled_place(self, label: Tensor) -> int:
         """A slice of the label (1, H, W, D), by chance; more often than not one that has a structure."""

@@ -1,14 +1,14 @@
 """A network trained on the slices of scans as a bundle of its own, which predicts, reviews and serves whole scans."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from medssl.core.run_folder import RunFolder
-from medssl.data.facts_json import facts_to_json
 from medssl.data.pipeline import Pipeline
-from medssl.inference.export import template_configs, write_bundle
+from medssl.inference.export import export_network, scan_settings
 from medssl.inference.predictor import Predictor
-from natural_image_ext.networks.segmentation import SegmentationNetwork
+from medssl.networks.sampled import SampledNetwork
 
 
 def export_slices(folder: RunFolder, bundle_root: str | Path, predictor: Predictor) -> Path | None:
@@ -17,21 +17,17 @@ def export_slices(folder: RunFolder, bundle_root: str | Path, predictor: Predict
     The memory banks stay whole, so that a training after review begins where this one ended. Returns the path, None in
     all but the first process.
     """
-    if not folder.is_writer:
-        return None
-    network = cast(SegmentationNetwork, predictor.network)
-    inference, metadata = template_configs(bundle_root, "scans_inference.json")
-    inference |= {
-        "data_facts": facts_to_json(predictor.pipeline),
-        "network_def": {"_target_": "natural_image_ext.networks.build_segmentation", **network.arguments},
-        "seed": predictor.seed,
+    network = cast(SampledNetwork, predictor.network)
+    changes = {
+        "network_def": {"_target_": network.builder, **network.arguments},
+        **scan_settings(predictor),
         **predictor.inferer.settings(),
     }
-    _describe_slices(metadata, predictor.pipeline)
-    return write_bundle(folder, bundle_root, inference, metadata, network)
+    describe = partial(_describe_slices, predictor.pipeline)
+    return export_network(folder, bundle_root, network, changes, describe, "scans_inference.json")
 
 
-def _describe_slices(metadata: dict[str, Any], pipeline: Pipeline) -> None:
+def _describe_slices(pipeline: Pipeline, metadata: dict[str, Any]) -> None:
     """What the network takes and gives: three neighbouring slices, a class a pixel."""
     classes, patch = {0: "background", **pipeline.facts.target.structures}, list(pipeline.geometry.patch_size[:2])
     is_ct = pipeline.facts.modality == "CT"
