@@ -2,14 +2,14 @@
 
 from medssl.core.checkpoint import CheckpointStore
 from medssl.core.run_folder import RunFolder
-from medssl.engine.tracking import MlflowTracker, NoTracker
+from medssl.engine.tracking import Tracker
 from medssl.report.figures.files import write_figures
 from medssl.report.run import Run
 from medssl.report.runs import load_run
 from medssl.report.tables import summarise
 
 
-def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
+def finish_run(folder: RunFolder, tracker: Tracker) -> None:
     """Send the evaluation's numbers and files to MLflow, note where the run is tracked, mark it as finished."""
     if not folder.is_writer:
         return
@@ -28,7 +28,7 @@ def finish_run(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
     _close(folder, tracker, "finished")
 
 
-def finish_stage(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
+def finish_stage(folder: RunFolder, tracker: Tracker) -> None:
     """End a process that trained the first stage only: a later one goes on with the run and its MLflow run.
 
     A run that was finished as a whole stays so.
@@ -37,7 +37,7 @@ def finish_stage(folder: RunFolder, tracker: MlflowTracker | NoTracker) -> None:
         _close(folder, tracker, "finished" if "checkpoint" in folder.facts() else "first stage finished")
 
 
-def _close(folder: RunFolder, tracker: MlflowTracker | NoTracker, status: str) -> None:
+def _close(folder: RunFolder, tracker: Tracker, status: str) -> None:
     tracker.finish()
     folder.update(tracking_uri=tracker.tracking_uri, mlflow_run_id=tracker.run_id)
     folder.finish(status)
