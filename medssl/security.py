@@ -20,7 +20,15 @@ from typing import Any
 from monai.bundle import ComponentLocator
 
 _MONAI_PARTS = ("data", "engines", "handlers", "inferers", "losses", "metrics", "networks", "optimizers", "transforms")
-_OWN_PARTS = ("data", "engine", "inference", "losses", "methods", "metrics", "networks", "report", "uncertainty")
+_OWN_PARTS = (
+    *("data", "distributions", "engine", "inference", "losses", "methods", "metrics", "networks", "report"),
+    *("uncertainty", "core.distributed", "core.run_folder", "core.seeding"),
+    # of medssl.bundle all that builds a training; not what runs another configuration
+    *(
+        f"bundle.{part}"
+        for part in ("evaluation", "gbdl", "networks", "root", "scan_data", "scans", "session", "stage")
+    ),
+)
 ALLOWED = (
     *(f"monai.{part}" for part in _MONAI_PARTS),
     *("torch.nn", "torch.optim", "torch.device", "torch.utils.data.dataloader", "torch.cuda.is_available"),

@@ -12,6 +12,7 @@ from medssl.bundle.scan_data import ScanData
 from medssl.core.checkpoint import CheckpointStore, load_tensors
 from medssl.core.errors import CheckpointError
 from medssl.engine.trainer import place
+from medssl.inference.backends import require_network_for
 from medssl.networks.mc_dropout import require_dropout
 from medssl.networks.outputs import check_network, give_main_output
 
@@ -45,15 +46,17 @@ def prepared_network(
     return place(network, device, channels_last)
 
 
-def scan_network(network: nn.Module, data: ScanData, samples: int, **prepared: Any) -> nn.Module:
+def scan_network(network: nn.Module, data: ScanData, samples: int, backend: str, **prepared: Any) -> nn.Module:
     """A prepared network of any kind that fits the data.
 
     Raises ConfigError, before anything is trained, where its sizes do not fit the patches and classes, where `samples`
-    finds no dropout layer, and where it could not be exported. prepared: arguments of `prepared_network`.
+    finds no dropout layer, where the back end cannot compute it, and where it could not be exported. prepared:
+    arguments of `prepared_network`.
     """
     give_main_output(network)
     check_network(network, data.patch_size, data.num_classes)
     require_dropout(network, samples)
+    require_network_for(backend, network)
     network_config(network, data=data)
     return prepared_network(network, **prepared)
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import torch
 from monai.engines import SupervisedEvaluator
-from torch.utils.data import Dataset
 
 from medssl.bundle.keys import given_options
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.core.options import option
+from medssl.data.image_batches import SemiSupervisedImages, make_image_loader
 from medssl.engine.handlers import TrainingHandlers
 from medssl.engine.trainer import MethodTrainer
 from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
 from medssl.report.finish import finish_run
 from natural_image_ext.bundle.scene_data import SceneData
-from natural_image_ext.data.scene_views import SceneViews, SemiSupervisedScenes, make_scene_loader
+from natural_image_ext.data.scene_views import SceneViews, SemiSupervisedScenes
 from natural_image_ext.inference.export import export_segmentation
 from natural_image_ext.inference.scene_evaluation import SceneEvaluation
 from natural_image_ext.inference.scene_predictor import ScenePredictor
@@ -118,7 +118,7 @@ def scene_network(data: SceneData | ScanData, choices: SceneChoices) -> Segmenta
 class SegmentationStage:
     """The one stage of a training on scenes or slices; they differ in their data and in what comes after it."""
 
-    dataset: Dataset
+    dataset: SemiSupervisedImages
     validator: SupervisedEvaluator
 
     def __init__(self, network: SegmentationNetwork, choices: SceneChoices, session: Session) -> None:
@@ -144,8 +144,8 @@ class SegmentationStage:
     def trainer(self) -> MethodTrainer:
         choices, session, options = self.choices, self.session, self.session.options
         steps, rate = choices.steps_per_epoch, choices.of_recipe("learning_rate")
-        loader = make_scene_loader(
-            self.dataset,  # type: ignore[arg-type]
+        loader = make_image_loader(
+            self.dataset,
             choices.of_recipe("batch_size"),
             steps,
             session.seed,

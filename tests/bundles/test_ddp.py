@@ -6,14 +6,15 @@ import subprocess
 import sys
 
 import pytest
-from monai.bundle import run
 
+from medssl.bundle import run_bundle
 from medssl.engine import CheckpointStore
 
 # each process draws its own masks and latents: without them the sums must agree
 DETERMINISTIC = {
-    "mcdropout_unet3d": {"network_def#dropout": "0.0"},
-    "gbdl": {"network_def#dropout": "0.0", "variant": "no_z", "batch_size": "4", "max_epochs": "2"},
+    "mcdropout_unet3d": {"network_def#dropout": "0.0", "samples": "0"},
+    "teacher_student": {"network_def#dropout": "0.0", "samples": "0", "batch_size": "4"},
+    "gbdl": {"network_def#dropout": "0.0", "samples": "0", "variant": "no_z", "batch_size": "4", "max_epochs": "2"},
 }
 
 
@@ -53,7 +54,7 @@ def test_two_processes_equal_one_with_the_same_global_batch(name, bundles_dir, p
     run_two_processes(bundle, training_keys(bundle, phantom_dir, tmp_path / "two"))
     alone = training_keys(bundle, phantom_dir, tmp_path / "one")
     numbers = {key: int(value) if value.isdigit() else value for key, value in alone.items()}
-    run(run_id="training", config_file=configs_of(bundle), **{**numbers, "network_def#dropout": 0.0})
+    run_bundle("training", configs_of(bundle), **{**numbers, "network_def#dropout": 0.0})
     two, one = (CheckpointStore(tmp_path / name / "checkpoints").load_latest()[0]["method"] for name in ("two", "one"))
     assert two.keys() == one.keys()
     # a bias before an instance norm has no effect and a gradient of rounding alone, which Adam blows up to full steps

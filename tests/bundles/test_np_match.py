@@ -10,6 +10,7 @@ from monai.bundle import ConfigParser, run
 from PIL import Image
 from typer.testing import CliRunner
 
+from medssl.bundle import run_bundle
 from medssl.cli import app
 from medssl.core.errors import ConfigError, DataError, error_behind
 from medssl.engine import load_tensors
@@ -31,7 +32,7 @@ def train_pictures(np_bundle, picture_dir):
 
     def train(output_dir, **overrides):
         configs = [str(np_bundle / "configs" / name) for name in ("train.json", "smoke.json")]
-        run(run_id="training", config_file=configs, **keys_of(np_bundle, picture_dir, output_dir, **overrides))
+        run_bundle("training", configs, **keys_of(np_bundle, picture_dir, output_dir, **overrides))
         return output_dir
 
     return train
@@ -39,7 +40,6 @@ def train_pictures(np_bundle, picture_dir):
 
 def keys_of(bundle, pictures, output_dir, **overrides):
     return {
-        "bundle_root": str(bundle),
         "dataset_name": "folder",
         "dataset_dir": str(pictures),
         "image_size": 16,

@@ -10,6 +10,7 @@ from monai.bundle import ConfigParser, run
 from PIL import Image
 from typer.testing import CliRunner
 
+from medssl.bundle import run_bundle
 from medssl.cli import app
 from medssl.core.errors import MedsslError, error_behind
 from medssl.engine import load_tensors
@@ -25,7 +26,6 @@ def seg_bundle(bundles_dir):
 
 def keys_of(bundle, scenes, output_dir, **overrides):
     return {
-        "bundle_root": str(bundle),
         "dataset_name": "folder",
         "dataset_dir": str(scenes),
         "image_size": 32,
@@ -44,7 +44,7 @@ def train_scenes(seg_bundle, scene_dir):
 
     def train(output_dir, **overrides):
         configs = [str(seg_bundle / "configs" / name) for name in ("train.json", "smoke.json")]
-        run(run_id="training", config_file=configs, **keys_of(seg_bundle, scene_dir, output_dir, **overrides))
+        run_bundle("training", configs, **keys_of(seg_bundle, scene_dir, output_dir, **overrides))
         return output_dir
 
     return train
