@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 from types import ModuleType
 
-from medssl.core.errors import ConfigError
+from medssl.core.errors import ConfigError, MedsslError
 from medssl.core.options import unknown_name
 from medssl.methods.facts import MethodFacts
 from medssl.methods.method import Method
@@ -47,7 +47,7 @@ def _facts_by_title() -> dict[str, MethodFacts]:
     for entry in importlib.metadata.entry_points(group="medssl.method_facts"):
         try:
             facts += entry.load()()
-        except ImportError:  # an extra that is not installed
+        except (ImportError, MedsslError):  # an extra that is not installed
             continue
     return {known.title.casefold(): known for known in facts}
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:  # what draws and writes lies above this module
     from matplotlib.figure import Figure
     from rich.table import Table
 
-    from medssl.report.comparison.rows import ComparisonRow
-
 PerCaseRow = dict[str, Any]
 
 
@@ -48,7 +46,7 @@ class Task:
     content: Callable[[Run], dict[str, Any]]
     figures: Callable[[Run], dict[str, Callable[[], Figure]]]
     summary_table: Callable[[Run], Table]
-    results_lead: Callable[[Sequence[ComparisonRow]], str]
+    results_lead: Callable[[Sequence[Any]], str]
     write_sample_curve: Callable[[Path, Sequence[int], int | None], Path]
     columns: tuple[Metric, ...] = ()
     percent: tuple[Metric, ...] = ()
