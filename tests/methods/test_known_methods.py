@@ -8,6 +8,7 @@ from medssl.methods.registry import find_method, method_names
 # name: title, learns from unlabelled cases, views, recorded losses
 ROWS = {
     "gbdl": ("GBDL", True, ("plain",), {"loss", "ce", "dice", "pseudo_ce", "pseudo_dice"}),
+    "mean_teacher": ("Mean Teacher", True, ("weak", "strong"), {"loss", "ce", "dice", "consistency"}),
     "supervised": ("supervised", False, ("plain",), {"loss", "ce", "dice"}),
 }
 
