@@ -36,6 +36,7 @@ ALLOWED = (
     *(f"medssl.{part}" for part in _OWN_PARTS),
     "natural_image_ext",
 )
+_SHORT_NAMES = ("medssl.bundle.",)  # names parts that live in modules of ALLOWED, and others that do not
 _IMPORTS = ("monai", "torch", "ignite", "medssl", "natural_image_ext")
 _OUR_FUNCTIONS = ("medssl.", "natural_image_ext.")  # of the others classes only: their functions read pickles and more
 _NODES = (
@@ -142,7 +143,7 @@ def _locator() -> ComponentLocator:
 @cache
 def _check_name(name: str) -> str | None:
     """None if `name` is a class or function that lives in ALLOWED, not only reachable through it (torch.os.system)."""
-    if not _is_within(name):
+    if not _is_within(name) and not name.startswith(_SHORT_NAMES):
         return f"{name!r} is not among what a bundle may call."
     try:
         found = pydoc.locate(name)
