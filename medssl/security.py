@@ -24,10 +24,7 @@ _OWN_PARTS = (
     *("data", "distributions", "engine", "inference", "losses", "methods", "metrics", "networks", "report"),
     *("uncertainty", "core.distributed", "core.run_folder", "core.seeding"),
     # of medssl.bundle all that builds a training; not what runs another configuration
-    *(
-        f"bundle.{part}"
-        for part in ("evaluation", "gbdl", "networks", "root", "scan_data", "scans", "session", "stage")
-    ),
+    *(f"bundle.{part}" for part in ("gbdl", "root", "scan_data", "scans", "training")),
 )
 ALLOWED = (
     *(f"monai.{part}" for part in _MONAI_PARTS),
@@ -170,6 +167,8 @@ def _check_text(text: str, modules: dict[str, set[str]], with_paths: bool) -> st
 
 
 def _check_path(text: str) -> str | None:
+    if re.fullmatch(r"[A-Za-z]\w*(\.\w+)*:[A-Za-z]\w*", text) and _is_importable(text.replace(":", ".")):
+        return _check_name(text.replace(":", "."))  # a method of somebody's package: --method package.module:Class
     if re.fullmatch(r"[A-Za-z]\w*(\.\w+)+", text) and _is_importable(text):
         return _check_name(text)
     parts = re.split(r"[/\\]", text)

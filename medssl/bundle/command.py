@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Command:
 
     config_files: tuple[str, ...]
     keys: dict[str, Any] = field(default_factory=dict)
+    run_id: str = "run"
 
     @classmethod
     def of_arguments(cls, **given: Any) -> "Command":
@@ -38,7 +39,7 @@ class Command:
         files = arguments.get("config_file") or ()
         files = [files] if isinstance(files, str | Path) else files
         keys = {name: value for name, value in arguments.items() if name not in _OF_RUN}
-        return cls(tuple(str(file) for file in files), keys)
+        return cls(tuple(str(file) for file in files), keys, str(arguments.get("run_id") or "run"))
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -61,12 +62,12 @@ _started: ContextVar[Command | None] = ContextVar("command", default=None)
 
 def current_command() -> Command | None:
     """The command that is being run: that of `run_bundle`, else of the command line; None in other programs."""
-    return _started.get() or _of_command_line(sys.argv)
+    return _started.get() or _of_command_line(tuple(sys.argv))
 
 
 def run_bundle(run_id: str, config_files: Sequence[str | Path], **keys: Any) -> None:
     """Run a bundle in this process, as `python -m monai.bundle run RUN_ID --config_file ... --key value` does."""
-    command = Command(tuple(str(file) for file in config_files), keys)
+    command = Command(tuple(str(file) for file in config_files), keys, run_id)
     with started(command):
         monai.bundle.run(run_id=run_id, config_file=list(command.config_files), **keys)
 
@@ -86,15 +87,16 @@ def parsed_value(text: str) -> Any:
     return fire.parser.DefaultParseValue(text)
 
 
-def _of_command_line(argv: Sequence[str]) -> Command | None:
-    """The command of `python -m monai.bundle run ...`; None for any other program."""
+@cache
+def _of_command_line(argv: tuple[str, ...]) -> Command | None:
+    """The command of `python -m monai.bundle run ...`; None for any other program. Its files are read once."""
     program = Path(argv[0]) if argv else Path()
     is_monai = program.name == "__main__.py" and program.parent.name == "bundle"
     if not is_monai or len(argv) < 2 or argv[1] != "run":
         return None
     given: dict[str, Any] = {}
 
-    def run(run_id: str | None = None, **arguments: Any) -> None:
+    def run(run_id: str | None = None, init_id: Any = None, final_id: Any = None, **arguments: Any) -> None:
         given.update(arguments, run_id=run_id)
 
     fire.Fire(run, command=list(argv[2:]))  # parses values as MONAI's own call of Fire does

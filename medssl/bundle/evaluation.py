@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
-from medssl.bundle.keys import given_options
 from medssl.bundle.network_config import network_config
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
@@ -38,10 +36,9 @@ class ScanEvaluation:
     """Exports and tests the network of a finished training on scans."""
 
     def __init__(
-        self, network: nn.Module, data: ScanData, session: Session, bundle_root: str | Path, **listed: Any
+        self, network: nn.Module, data: ScanData, session: Session, bundle_root: str | Path, options: InferenceOptions
     ) -> None:
-        self.network = network
-        self.options = given_options(InferenceOptions, listed)
+        self.network, self.options = network, options
         self.data, self.session, self.bundle_root = data, session, bundle_root
 
     @cached_property

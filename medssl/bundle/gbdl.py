@@ -4,19 +4,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from monai.engines import SupervisedEvaluator
 from monai.inferers import SlidingWindowInferer
 from torch import nn
 
 from medssl.bundle.keys import given_options
-from medssl.bundle.scan_data import ScanData
-from medssl.bundle.session import Session
-from medssl.bundle.stage import ScanSchedule, patch_loader, scan_validator, stage_trainer
+from medssl.bundle.stage import patch_loader, stage_trainer
+from medssl.bundle.training import PARTS, ScanTraining
 from medssl.core.options import option
-from medssl.engine.trainer import MethodTrainer
+from medssl.engine.trainer import MethodTrainer, place
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.reconstructions import write_reconstructions
 from medssl.losses.segmentation import DiceCE
-from medssl.methods.gbdl import GBDLOptions, LatentLearning, PosteriorLearning
+from medssl.methods.gbdl import LatentLearning, PosteriorLearning
 from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.methods.self_training import TeacherLearning
 from medssl.methods.variants import Variant, build_first_stage, build_second_stage
@@ -37,66 +37,65 @@ class FirstStageOptions:
     first_stage_from: str | None = option(None, "a run with the same split that lends its first stage", place=True)
 
 
-class GBDLStages:
-    """Both stages' methods and trainers; each is made when it is first asked for.
+class GBDLTraining(ScanTraining):
+    """Both stages of a variant of GBDL. teacher: the network of the first stage, as `latent#network_def` builds it.
 
-    teacher: the network of the first stage. learning_rate: of the second.
+    `start_from` and `max_grad_norm` are for the second stage, whose network is tested and exported.
     """
 
-    def __init__(
-        self,
-        variant: Variant,
-        network: nn.Module,
-        teacher: nn.Module,
-        data: ScanData,
-        session: Session,
-        schedule: ScanSchedule,
-        learning_rate: float,
-        **listed: Any,
-    ) -> None:
-        self.variant, self.network, self.teacher = variant, network, teacher
-        self.data, self.session, self.schedule = data, session, schedule
-        self.learning_rate = learning_rate
-        self.options = given_options(FirstStageOptions, {})
-        self.weights = given_options(GBDLOptions, listed)
+    parts = (*PARTS, FirstStageOptions)
+
+    def __init__(self, variant: Variant, teacher: nn.Module, variant_name: str, **shared: Any) -> None:
+        super().__init__(method="gbdl", **shared)
+        self.changes, self.built_teacher, self.variant_name = variant, teacher, variant_name
+        self.first_stage = given_options(FirstStageOptions, {})
+
+    @property
+    def variant(self) -> str:
+        return self.variant_name
 
     @property
     def first_epochs(self) -> int:
-        return self.options.latent_epochs or self.schedule.epochs // 2
+        return self.first_stage.latent_epochs or self.schedule.epochs // 2
+
+    @cached_property
+    def teacher(self) -> nn.Module:
+        return place(self.built_teacher, self.device, self.network_options.channels_last)
 
     @cached_property
     def first_method(self) -> LatentLearning | TeacherLearning:
-        weights = self.weights
+        weights = self.method_options
         loss = DiceCE(weights.ce_weight, weights.dice_weight)
         terms = {"mse_weight": weights.mse_weight, "kl_weight": weights.kl_weight, "kl": weights.kl}
-        return build_first_stage(self.variant, self.teacher, loss, **terms)  # type: ignore[arg-type]
+        return build_first_stage(self.changes, self.teacher, loss, **terms)  # type: ignore[arg-type]
 
     @cached_property
     def pseudo_labels(self) -> PseudoLabels:
-        return PseudoLabels(self.teacher, self.weights.pseudo_samples)  # type: ignore[arg-type]
+        return PseudoLabels(self.teacher, self.method_options.pseudo_samples)  # type: ignore[arg-type]
 
     @cached_property
-    def second_method(self) -> PosteriorLearning:
-        loss = DiceCE(self.weights.beta_ce, self.weights.beta_dice)
-        return build_second_stage(self.variant, self.network, self.pseudo_labels, loss, pseudo=self.weights.pseudo)
+    def method(self) -> PosteriorLearning:
+        weights = self.method_options
+        loss = DiceCE(weights.beta_ce, weights.beta_dice)
+        return build_second_stage(self.changes, self.network, self.pseudo_labels, loss, pseudo=weights.pseudo)
 
     @cached_property
     def first_trainer(self) -> MethodTrainer:
-        asked = self.options
+        asked = self.first_stage
         loader = patch_loader(
             self.data.mixed_patches,
             self.schedule,
             self.session,
             asked.latent_batch_size,
             asked.latent_labelled_per_batch,
-            with_unlabelled=self.variant.with_lrl,
+            with_unlabelled=self.changes.with_lrl,
         )
         return stage_trainer(
             self.first_method,
             loader,
             self.session,
-            scan_validator(self.pseudo_labels, self.data, self.session),
-            asked.latent_learning_rate or self.learning_rate,
+            self.validator_of(self.pseudo_labels),
+            asked.latent_learning_rate or self.stage_options.learning_rate,
             self.first_epochs,
             cosine_steps=asked.latent_steps,
             stage="latent",
@@ -107,19 +106,23 @@ class GBDLStages:
         )
 
     @cached_property
-    def second_trainer(self) -> MethodTrainer:
+    def trainer(self) -> MethodTrainer:
         return stage_trainer(
-            self.second_method,
+            self.method,
             patch_loader(self.data.mixed_patches, self.schedule, self.session),
             self.session,
-            scan_validator(self.network, self.data, self.session),
-            self.learning_rate,
+            self.validator,
+            self.stage_options.learning_rate,
             self.schedule.epochs,
             first_epoch=self.first_epochs,
-            cosine_steps=self.options.posterior_steps,
-            max_grad_norm=self.schedule.options.max_grad_norm,
+            cosine_steps=self.first_stage.posterior_steps,
+            max_grad_norm=self.stage_options.max_grad_norm,
             stage="posterior",
         )
+
+    @property
+    def evaluated(self) -> nn.Module:
+        return self.network
 
     def run_first(self) -> None:
         """Train the first stage, and keep what LRL paints."""
@@ -130,19 +133,18 @@ class GBDLStages:
         """End a process that trains the first stage alone."""
         finish_stage(self.session.folder, self.session.tracker)
 
-    def _health(self) -> Any:
-        cases = self.data.split.with_hidden_labels(self.options.health_cases)
+    def _described_method(self) -> Variant:
+        return self.changes
+
+    def _health(self) -> SupervisedEvaluator:
+        cases = self.data.split.with_hidden_labels(self.first_stage.health_cases)
+        windows = SlidingWindowInferer(self.data.patch_size, sw_batch_size=4, overlap=0.5)
         return segmentation_validator(
             self.pseudo_labels,
             self.data.whole_scans(cases),
-            SlidingWindowInferer(self.data.patch_size, sw_batch_size=4, overlap=0.5),
+            windows,
             self.data.num_classes,
-            self.session.device,
+            self.device,
             self.session.amp,
             metric="pseudo_label_dice",
         )
-
-
-def second_trainer(stages: GBDLStages, max_epochs: int | None = None) -> MethodTrainer:
-    """The trainer of the second stage. max_epochs: as in the schedule, where MONAI looks for it."""
-    return stages.second_trainer

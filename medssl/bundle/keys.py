@@ -1,21 +1,35 @@
-"""The keys of a bundle: those that its configuration lists, and the options of the parts that it is made of.
+"""The keys of a bundle: those that its train.json lists, and the options of the parts that it is made of.
 
-A part lists in JSON what the bundle chooses. What it does not list is an option of the part with a default in Python;
-users give it like any other key, and `given_options` finds it in the command. So common choices are said once.
+A train.json lists what its bundle chooses. All else is an option of a part, with a default and a meaning in Python;
+users give it like any other key, and `given_options` finds it in the command. So what bundles share is said once.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from medssl.bundle.command import Command, current_command
 from medssl.core.errors import ConfigError
 from medssl.core.options import make_options, names_of, unknown_name
+from medssl.core.seeding import be_deterministic
+from medssl.engine.explaining import explain_errors
+from medssl.inference.export import require_bundle
 
 Options = TypeVar("Options")
-# keys that MONAI itself knows in any configuration
-_OF_MONAI = {"imports", "initialize", "run", "finalize"}
+_OF_MONAI = {"imports", "initialize", "run", "finalize"}  # keys that any configuration may have
+
+
+def begin(bundle_root: str | Path, seed: int, parts: Sequence[type]) -> None:
+    """Before anything is built: errors are explained, keys are checked, everything is seeded.
+
+    parts: the dataclasses of options that the bundle's parts have.
+    """
+    explain_errors()
+    require_bundle(bundle_root)
+    check_keys(bundle_root, names_of(*parts))
+    be_deterministic(seed)
 
 
 def given_options(kind: type[Options], listed: Mapping[str, Any]) -> Options:
@@ -23,22 +37,25 @@ def given_options(kind: type[Options], listed: Mapping[str, Any]) -> Options:
 
     Raises ConfigError for a value that an option does not take.
     """
-    command = current_command()
-    unlisted = {} if command is None else _plain_values(command, set(names_of(kind)) - set(listed))
-    return make_options(kind, {**unlisted, **listed})
+    return make_options(kind, {**given_by_name(set(names_of(kind)) - set(listed)), **listed})
 
 
 def given_by_name(names: Iterable[str]) -> dict[str, Any]:
-    """Of these names those that the user's command has, with their values."""
+    """Of these names those that the user's command has, with their values; ConfigError for an expression."""
     command = current_command()
-    return {} if command is None else _plain_values(command, set(names))
+    config = {} if command is None else command.config
+    values = {name: config[name] for name in names if name in config}
+    for name, value in values.items():
+        if isinstance(value, str) and value.startswith(("$", "@", "%")):
+            raise ConfigError(f"{name} '{value}': an expression. This key takes a plain value.")
+    return values
 
 
-def check_keys(bundle_root: str | Path, known: Iterable[str]) -> None:
+def check_keys(bundle_root: str | Path, options: Iterable[str]) -> None:
     """ConfigError if the command has a key that means nothing, with the nearest key that means something.
 
-    known: options besides what the configurations of the bundle list. A key that another value refers to (`@my_key`)
-    is the user's own.
+    options: what users may give besides what train.json, and overlays of the bundle, list. A key that another value
+    refers to (`@my_key`) is the user's own.
     """
     command = current_command()
     if command is None:
@@ -48,16 +65,23 @@ def check_keys(bundle_root: str | Path, known: Iterable[str]) -> None:
             flush=True,
         )
         return
-    shipped = [json.loads(file.read_text()) for file in sorted((Path(bundle_root) / "configs").glob("*.json"))]
-    listed = {name for config in shipped for name in config}
-    names = {_top(name) for name in listed} | set(known) | _OF_MONAI
-    references = json.dumps(command.config)
+    shipped = _shipped_configs(Path(bundle_root), command)
+    listed = {_top(name) for config in shipped for name in config}
+    known = listed | set(options) | _OF_MONAI | {command.run_id}
+    references = json.dumps(command.config, default=str)
     for name in [*command.config, *command.keys]:
         top = _top(name)
-        if top not in names and f"@{top}" not in references:
-            raise ConfigError(unknown_name(top, names, "key"))
+        if top not in known and not re.search(rf"@{re.escape(top)}(?!\w)", references):
+            raise ConfigError(unknown_name(top, known, "key"))
     for name in command.keys:
         _refuse_lost(name, shipped)
+
+
+def _shipped_configs(bundle_root: Path, command: Command) -> list[dict[str, Any]]:
+    """The bundle's train.json, and those of its overlays that the command takes."""
+    folder = bundle_root / "configs"
+    files = {folder / "train.json", *(folder / Path(file).name for file in command.config_files)}
+    return [json.loads(file.read_text()) for file in sorted(files) if file.is_file()]
 
 
 def _refuse_lost(name: str, shipped: list[dict[str, Any]]) -> None:
@@ -73,18 +97,9 @@ def _refuse_lost(name: str, shipped: list[dict[str, Any]]) -> None:
             return  # an argument: what is built with it refuses what it does not know
         known = {key for section in sections for key in section}
         if part not in known:
-            raise ConfigError(f"{unknown_name(part, known, f'{name}: part')}")
+            raise ConfigError(unknown_name(part, known, f"{name}: part"))
         sections = [section[part] for section in sections if isinstance(section.get(part), dict)]
 
 
 def _top(name: str) -> str:
     return name.replace("::", "#").lstrip("+").split("#")[0]
-
-
-def _plain_values(command: Command, names: set[str]) -> dict[str, Any]:
-    """The values of `names` in the command; ConfigError for an expression, which only listed keys may have."""
-    values = {name: value for name, value in command.config.items() if name in names}
-    for name, value in values.items():
-        if isinstance(value, str) and value.startswith(("$", "@", "%")):
-            raise ConfigError(f"{name} '{value}': an expression. This key takes a plain value.")
-    return values

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from medssl.bundle.network_config import network_config
 from medssl.bundle.scan_data import ScanData
+from medssl.bundle.session import SessionOptions
 from medssl.core.checkpoint import CheckpointStore, load_tensors
 from medssl.core.errors import CheckpointError
+from medssl.core.options import option
 from medssl.engine.trainer import place
 from medssl.inference.backends import require_network_for
 from medssl.networks.mc_dropout import require_dropout
@@ -24,6 +26,7 @@ class LoadedWeights:
     source: str
     loaded: tuple[str, ...]
     left: dict[str, str]
+    unused: int
 
     def text(self) -> str:
         """One line for the user."""
@@ -31,34 +34,42 @@ class LoadedWeights:
         first = [f"{name} ({reason})" for name, reason in list(self.left.items())[:5]]
         more = f" and {len(self.left) - 5} more" if len(self.left) > 5 else ""
         rest = f"; not loaded: {', '.join(first)}{more}" if self.left else ""
-        return f"start_from {self.source}: {len(self.loaded)} of {total} tensors loaded{rest}"
+        unused = f"; {self.unused} stored there have no place here" if self.unused else ""
+        return f"start_from {self.source}: {len(self.loaded)} of {total} tensors loaded{rest}{unused}"
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """How a network is placed, and what it begins with."""
+
+    channels_last: bool = option(False, "store the weights of convolutions channels-last: faster on a CPU")
+    start_from: str | None = option(None, "weights to begin with: a trained bundle, a run, or a file", place=True)
 
 
 def prepared_network(
-    network: nn.Module,
-    device: torch.device | str,
-    channels_last: bool | str = False,
-    start_from: str | Path | None = None,
+    network: nn.Module, device: torch.device | str, options: NetworkOptions, session: SessionOptions
 ) -> nn.Module:
-    """`network` on its device, with the weights at `start_from` where they fit; says what was loaded and what not."""
-    if start_from:
-        print(load_fitting_weights(network, start_from).text(), flush=True)
-    return place(network, device, channels_last)
+    """`network` on its device, with the weights at `start_from` where they fit; says what was loaded and what not.
+
+    A run that goes on has weights of its own: it needs the others no more.
+    """
+    goes_on = session.resume and session.output_dir is not None and (Path(session.output_dir) / "run.json").is_file()
+    if options.start_from and not goes_on:
+        print(load_fitting_weights(network, options.start_from).text(), flush=True)
+    return place(network, device, options.channels_last)
 
 
-def scan_network(network: nn.Module, data: ScanData, samples: int, backend: str, **prepared: Any) -> nn.Module:
-    """A prepared network of any kind that fits the data.
+def require_fitting(network: nn.Module, data: ScanData, samples: int, backend: str) -> None:
+    """Raise ConfigError, before anything is trained, for a network of any kind that does not fit.
 
-    Raises ConfigError, before anything is trained, where its sizes do not fit the patches and classes, where `samples`
-    finds no dropout layer, where the back end cannot compute it, and where it could not be exported. prepared:
-    arguments of `prepared_network`.
+    Its sizes must fit the patches and classes, `samples` must find a dropout layer, the back end must be able to
+    compute it, and its arguments must be known for the export.
     """
     give_main_output(network)
     check_network(network, data.patch_size, data.num_classes)
     require_dropout(network, samples)
     require_network_for(backend, network)
     network_config(network, data=data)
-    return prepared_network(network, **prepared)
 
 
 def load_fitting_weights(network: nn.Module, start_from: str | Path) -> LoadedWeights:
@@ -83,7 +94,8 @@ def load_fitting_weights(network: nn.Module, start_from: str | Path) -> LoadedWe
             f"there it is {next(iter(stored), 'none')}). Give the weights of a network of the same kind."
         )
     network.load_state_dict({**own, **fitting})
-    return LoadedWeights(str(start_from), tuple(fitting), left)
+    unused = len(stored.keys() - own.keys())
+    return LoadedWeights(str(start_from), tuple(fitting), left, unused)
 
 
 def _stored_weights(path: Path) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
 """What surrounds a training: its folder with run.json and split.json, its tracking, its device and its rhythm."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,14 +11,12 @@ from torch import nn
 
 import medssl
 from medssl.bundle.command import current_command
-from medssl.bundle.keys import given_options
 from medssl.bundle.provenance import command_line, flatten, source_commit
 from medssl.core.flags import flag
 from medssl.core.options import option
 from medssl.core.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker, Tracker, default_tracking_uri
 from medssl.methods.facts import MethodFacts
-from medssl.methods.registry import find_method
 
 LARGE_ON_CPU = 5_000_000  # parameters
 
@@ -62,8 +60,9 @@ class SplitOfRun(Protocol):
 class Session:
     """A run's folder, its tracker and what all of its stages share.
 
-    method: what is trained: a method's name, or anything with `facts`. keys: what the run notes of its bundle's keys,
-    as `known_keys` has them. The folder is made, and locked, when it is first asked for.
+    method: what is trained: anything with `facts`. places: keys in which runs may differ and still be the same
+    experiment. method_options: a dataclass, noted in run.json. The folder is made, and locked, when it is first asked
+    for.
     """
 
     def __init__(
@@ -74,15 +73,16 @@ class Session:
         split: SplitOfRun,
         network: nn.Module,
         device: torch.device | str,
+        options: SessionOptions,
         seed: int = 0,
-        run_name: str = "",
-        keys: Mapping[str, list[str]] | None = None,
-        **listed: Any,
+        run_name: str = "run",
+        places: Sequence[str] = (),
+        method_options: Any = None,
     ) -> None:
-        self.options = given_options(SessionOptions, listed)
         self.bundle, self.data, self.split, self.network, self.seed = bundle, data, split, network, seed
-        self.device, self.keys, self.run_name = torch.device(device), keys or {}, run_name
-        self.method_facts: MethodFacts = find_method(method).facts if isinstance(method, str) else method.facts
+        self.device, self.options, self.run_name, self.places = torch.device(device), options, run_name, list(places)
+        self.method_facts: MethodFacts = method.facts
+        self.method_options = {} if method_options is None else asdict(method_options)
 
     @property
     def title(self) -> str:
@@ -107,7 +107,8 @@ class Session:
             "bundle": self.bundle,
             "method": self.title,
             "method_facts": self.method_facts.to_json(),
-            "keys": dict(self.keys),
+            "method_options": self.method_options,
+            "keys": {"place": self.places},
             **self.data.run_facts(),
             "seed": self.seed,
         }

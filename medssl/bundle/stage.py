@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from monai.engines import Evaluator, SupervisedEvaluator
-from monai.inferers import Inferer, SlidingWindowInferer
+from monai.engines import Evaluator
 from torch import nn
 from torch.utils.data import DataLoader
 
-from medssl.bundle.keys import given_options
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.core.options import option
@@ -18,8 +16,6 @@ from medssl.data.mixing import MixedDataset, make_mixed_loader
 from medssl.data.sampling import make_loader
 from medssl.engine.handlers import TrainingHandlers
 from medssl.engine.trainer import MethodTrainer
-from medssl.engine.validation import segmentation_validator
-from medssl.methods.facts import MethodFacts
 from medssl.methods.method import Schedule
 
 
@@ -29,6 +25,7 @@ class StageOptions:
 
     batch_size: int = option(4, "patches a step", at_least=1)
     labelled_per_batch: int | None = option(None, "labelled patches a step; half of them by default", at_least=1)
+    learning_rate: float = option(0.0001, "learning rate of Adam, at its first step")
     max_epochs: int | None = option(None, "epochs; the data set's by default", at_least=1)
     steps_per_epoch: int | None = option(None, "steps an epoch; as the thesis counts by default", at_least=1)
     max_grad_norm: float | None = option(None, "length that longer gradients are cut to")
@@ -37,12 +34,11 @@ class StageOptions:
 class ScanSchedule:
     """Epochs, steps and batches of a training on scans; what is not given follows from the data as in the thesis."""
 
-    def __init__(self, data: ScanData, **listed: Any) -> None:
-        self.options = given_options(StageOptions, listed)
-        self.batch_size = self.options.batch_size
-        self.labelled_per_batch = self.options.labelled_per_batch or self.batch_size // 2
-        self.epochs = self.options.max_epochs or data.facts.epochs
-        self.steps_per_epoch = self.options.steps_per_epoch or data.steps_per_epoch(self.batch_size)
+    def __init__(self, data: ScanData, options: StageOptions) -> None:
+        self.batch_size = options.batch_size
+        self.labelled_per_batch = options.labelled_per_batch or self.batch_size // 2
+        self.epochs = options.max_epochs or data.facts.epochs
+        self.steps_per_epoch = options.steps_per_epoch or data.steps_per_epoch(self.batch_size)
 
     @property
     def whole(self) -> Schedule:
@@ -65,32 +61,6 @@ def patch_loader(
         return make_loader(dataset, size, steps, session.seed, workers)
     labelled = labelled_per_batch or schedule.labelled_per_batch
     return make_mixed_loader(dataset, size, labelled, steps, session.seed, workers, with_unlabelled)
-
-
-def scan_validator(
-    network: nn.Module, data: ScanData, session: Session, inferer: Inferer | None = None
-) -> SupervisedEvaluator:
-    """Validation by sliding windows of the patch's size, half a window apart."""
-    windows = inferer or SlidingWindowInferer(data.patch_size, sw_batch_size=4, overlap=0.5)
-    return segmentation_validator(
-        network, data.validation_scans, windows, data.num_classes, session.device, session.amp
-    )
-
-
-def scan_trainer(
-    method: nn.Module,
-    data: ScanData,
-    session: Session,
-    schedule: ScanSchedule,
-    learning_rate: float,
-    validator: Evaluator,
-    max_epochs: int | None = None,
-) -> MethodTrainer:
-    """The trainer of a method that learns in one stage. max_epochs: as in the schedule, where MONAI looks for it."""
-    facts: MethodFacts = session.method_facts
-    loader = patch_loader(data.patches_for(facts), schedule, session)
-    limit = schedule.options.max_grad_norm
-    return stage_trainer(method, loader, session, validator, learning_rate, schedule.epochs, max_grad_norm=limit)
 
 
 def stage_trainer(

@@ -1,7 +1,7 @@
 """How the served model was trained, so that it can be trained on: its bundle's train.json and the keys of its run."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from monai.bundle import ConfigParser
 
 from medssl.bundle.provenance import flatten
-from medssl.bundle.scans import own_keys
+from medssl.bundle.training import own_keys
 from medssl.core.errors import ConfigError, MedsslError
 from medssl.core.run_folder import read_facts
 from medssl.core.shipped_bundles import shipped_bundles
@@ -74,16 +74,17 @@ def _changes(written_in: Sequence[Path], config: dict[str, str]) -> dict[str, An
     wires together, perhaps of a version before this one, is the bundle's business.
     """
     written = flatten(ConfigParser.load_config_files([str(file) for file in written_in]))
-    own = own_keys()
-    changes = {}
-    for key, text in config.items():
-        top, is_nested = key.split("::")[0], "::" in key
-        is_expression = text.startswith(("$", "@", "%"))
-        if top in own or is_expression or (is_nested and key not in written):
-            continue
-        if written.get(key) != text:
-            changes[key] = _value(text)
-    return changes
+    return {
+        key: _value(text) for key, text in config.items() if _is_choice(key, text, written) and written.get(key) != text
+    }
+
+
+def _is_choice(key: str, text: str, written: Mapping[str, str]) -> bool:
+    """Whether a key of a run's configuration is a plain value that another training of the bundle can take on."""
+    top, last = key.split("::", maxsplit=1)[0], key.rsplit("::", maxsplit=1)[-1]
+    is_wiring = last == "_target_" or any(sign in text for sign in ("$", "@", "%"))
+    is_nested_elsewhere = "::" in key and key not in written
+    return top not in own_keys() and not is_wiring and not is_nested_elsewhere
 
 
 def _value(text: str) -> Any:

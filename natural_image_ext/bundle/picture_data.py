@@ -1,31 +1,14 @@
 """The data of a bundle for pictures: which there are, who plays which role."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from medssl.bundle.keys import given_options
-from medssl.core.options import option
+from natural_image_ext.bundle.options import PictureDataOptions
 from natural_image_ext.data.checks import check_pictures
 from natural_image_ext.data.sources import ImageSource, open_images
 from natural_image_ext.data.splits import ImageSplit, split_images
-
-
-@dataclass(frozen=True)
-class PictureDataOptions:
-    """What a training on pictures is told of its data."""
-
-    dataset_name: str = option("folder", "the data set: cifar10, cifar100, stl10, imagenet or folder")
-    dataset_dir: str = option("data", "the folder of the data set", place=True)
-    image_size: int | None = option(None, "side of the squares that pictures become; the data set's by default")
-    download: bool = option(False, "let torchvision fetch CIFAR and STL-10", place=True)
-    labelled: int = option(40, "pictures trained with their labels", at_least=1)
-    validation: int | float = option(0, "pictures to validate with, or their share", at_least=0)
-    test: int | float = option(0.2, "pictures to test with, or their share, where the data set has none", at_least=0)
-    split_seed: int = option(0, "draws validation and test pictures")
-    seed: int = option(0, "draws the labelled pictures, the first weights and all else", incidental=True)
-    keep_in_memory: bool = option(False, "hold pictures in memory once they are read", incidental=True)
 
 
 class PictureData:

@@ -1,30 +1,15 @@
 """The data of a bundle for scenes: which images there are, which have masks, who plays which role."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from medssl.bundle.keys import given_options
-from medssl.core.options import option
+from natural_image_ext.bundle.options import SceneDataOptions
 from natural_image_ext.data.checks import check_scenes
 from natural_image_ext.data.scene_splits import SceneSplit, split_scenes
 from natural_image_ext.data.scene_views import steps_of_epoch
 from natural_image_ext.data.scenes import SceneSource, open_scenes
-
-
-@dataclass(frozen=True)
-class SceneDataOptions:
-    """What a training on scenes is told of its data."""
-
-    dataset_name: str = option("folder", "the data set: voc, voc_blender, cityscapes, camvid or folder")
-    dataset_dir: str = option("data", "the folder of the data set", place=True)
-    classes: Any = option(None, "names of the classes of a folder; numbers by default")
-    lists_dir: str | None = option(None, "folder with published lists that say which images are labelled", place=True)
-    labelled: int | float = option(0.0625, "images trained with their masks, or their share")
-    validation: int | float = option(0, "images to validate with, or their share", at_least=0)
-    test: int | float = option(0.25, "images to test with, or their share, where the data set has none", at_least=0)
-    seed: int = option(0, "draws the labelled images, the first weights and all else", incidental=True)
 
 
 class SceneData:

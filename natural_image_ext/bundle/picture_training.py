@@ -1,21 +1,21 @@
 """Training on pictures: a method's choices, its network, its trainer, and what comes after the last step."""
 
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
 from monai.engines import SupervisedEvaluator
 
-from medssl.bundle.keys import given_options
+from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.session import Session
-from medssl.core.options import option
+from medssl.core.options import names_of
 from medssl.engine.handlers import TrainingHandlers
 from medssl.engine.trainer import MethodTrainer
 from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
 from medssl.report.finish import finish_run
+from natural_image_ext.bundle.begin import PICTURE_PARTS, NaturalTraining
+from natural_image_ext.bundle.options import PictureOptions
 from natural_image_ext.bundle.picture_data import PictureData
 from natural_image_ext.data.views import SemiSupervisedPictures, Views, make_picture_loader
 from natural_image_ext.inference.evaluation import PictureEvaluation
@@ -27,43 +27,14 @@ from natural_image_ext.networks.classifier import Classifier, build_classifier
 from natural_image_ext.optimisation import CosineDecay, parameter_groups
 from natural_image_ext.validation import classification_validator
 
-OF_RECIPE = "as the method is published for the data set by default"
-
-
-@dataclass(frozen=True)
-class PictureOptions:
-    """What is trained on pictures, and how."""
-
-    variant: str = option("np_match", "np_match, fixmatch, flexmatch, ups, uda, mixmatch or supervised")
-    divergence: str = option("js", "NP-Match: kl, js or dual_js")
-    backbone: str | None = option(None, f"the network before the head; {OF_RECIPE}")
-    dropout: float | None = option(None, f"probability of dropout; {OF_RECIPE}", at_least=0, at_most=1)
-    hidden: int | None = option(None, f"units of the neural process; {OF_RECIPE}", at_least=1)
-    norm_momentum: float | None = option(None, "of batch norms; the backbone's own by default")
-    bank_size: int = option(2560, "features a class that the neural process remembers", at_least=1)
-    samples: int = option(10, "latent vectors, or passes with dropout, of a prediction", at_least=1)
-    batch_size: int | None = option(None, f"labelled pictures a step; {OF_RECIPE}", at_least=1)
-    ratio: int | None = option(None, f"unlabelled pictures for each labelled one; {OF_RECIPE}", at_least=1)
-    learning_rate: float | None = option(None, f"learning rate; {OF_RECIPE}")
-    weight_decay: float | None = option(None, f"weight decay; {OF_RECIPE}", at_least=0)
-    max_grad_norm: float | None = option(None, "length that longer gradients are cut to")
-    confidence: float | None = option(None, f"least confidence of a pseudo-label; {OF_RECIPE}")
-    uncertainty: float | None = option(None, f"highest uncertainty of a pseudo-label, in nats; {OF_RECIPE}")
-    curriculum: bool | None = option(None, f"confidence asked of a class grows with what it learned; {OF_RECIPE}")
-    align: bool = option(False, "let pseudo-labels have the distribution of the labels")
-    unlabelled_weight: float | None = option(None, f"weight of unlabelled pictures; {OF_RECIPE}")
-    divergence_weight: float = option(0.01, "NP-Match: weight of the divergence")
-    ema_decay: float = option(0.999, "decay of the moving average that is evaluated", at_least=0, at_most=1)
-    max_epochs: int = option(1024, "epochs", at_least=1)
-    steps_per_epoch: int = option(1024, "steps an epoch", at_least=1)
-    test_batch: int = option(64, "pictures predicted at once", at_least=1, incidental=True)
-
 
 class PictureChoices:
     """The options of a training on pictures; what is not given is the recipe's."""
 
     def __init__(self, data: PictureData, **listed: Any) -> None:
         self.options = given_options(PictureOptions, listed)
+        self.given_as_none = set(given_by_name(set(names_of(PictureOptions)) - set(listed)))
+        self.epochs = self.options.max_epochs
         name = data.options.dataset_name
         self.recipe: PictureRecipe = recipe(self.options.variant, name, self.options.divergence)
 
@@ -73,12 +44,13 @@ class PictureChoices:
 
     @property
     def total_steps(self) -> int:
-        return self.options.max_epochs * self.options.steps_per_epoch
+        return self.epochs * self.options.steps_per_epoch
 
     def of_recipe(self, name: str) -> Any:
-        """An option, or the recipe's value of the same name where it is not given."""
+        """An option, or the recipe's value of the same name where it is not given; None may be given, too."""
         given = getattr(self.options, name)
-        return getattr(self.recipe, name) if given is None else given
+        is_given = given is not None or name in self.given_as_none
+        return given if is_given else getattr(self.recipe, name)
 
 
 def picture_network(data: PictureData, choices: PictureChoices) -> Classifier:
@@ -95,11 +67,28 @@ def picture_network(data: PictureData, choices: PictureChoices) -> Classifier:
     )
 
 
-class PictureStage:
-    """The one stage of a training on pictures, and what comes after it."""
+class PictureTraining(NaturalTraining):
+    """The one stage of a training on pictures, and what comes before and after it."""
 
-    def __init__(self, network: Classifier, data: PictureData, choices: PictureChoices, session: Session) -> None:
-        self.network, self.data, self.choices, self.session = network, data, choices, session
+    bundle = "np_match"
+    parts = PICTURE_PARTS
+
+    def __init__(self, network: Classifier, data: PictureData, choices: PictureChoices, **shared: Any) -> None:
+        super().__init__(network, **shared)
+        self.data, self.choices = data, choices
+
+    @cached_property
+    def session(self) -> Session:
+        asked, variant = self.data.options, self.choices.options.variant
+        return self.open_session(self.data.source, self.data.split, asked, self.choices, variant)
+
+    @property
+    def schedule(self) -> PictureChoices:
+        return self.choices
+
+    def check(self) -> None:
+        """Raise DataError for a picture that cannot be read, before anything is written."""
+        self.data.check(self.session_options.runs_dir)
 
     @cached_property
     def method(self) -> AveragedMethod:
@@ -163,7 +152,7 @@ class PictureStage:
             self.method,
             optimizer,
             loader,
-            choices.options.max_epochs,
+            choices.epochs,
             session.device,
             lr_scheduler=CosineDecay(optimizer, choices.total_steps),
             amp=session.amp,
@@ -172,7 +161,7 @@ class PictureStage:
             train_handlers=[handlers],
         )
 
-    def finish(self, bundle_root: str | Path) -> None:
+    def finish(self) -> None:
         """Export, test, finish the run."""
         folder, tracker = self.session.folder, self.session.tracker
         source = self.data.source
@@ -185,6 +174,6 @@ class PictureStage:
             seed=self.session.seed,
             batch_size=self.choices.options.test_batch,
         )
-        export_classifier(folder, bundle_root, predictor)
+        export_classifier(folder, self.bundle_root, predictor)
         PictureEvaluation(predictor, self.data.split.test, folder.path / "evaluation").run()
         finish_run(folder, tracker)

@@ -1,23 +1,23 @@
 """Training on scenes: a framework's choices, its network, its trainer, and what comes after the last step."""
 
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
 from monai.engines import SupervisedEvaluator
 
-from medssl.bundle.keys import given_options
+from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
-from medssl.core.options import option
+from medssl.core.options import names_of
 from medssl.data.image_batches import SemiSupervisedImages, make_image_loader
 from medssl.engine.handlers import TrainingHandlers
 from medssl.engine.trainer import MethodTrainer
 from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
 from medssl.report.finish import finish_run
+from natural_image_ext.bundle.begin import SCENE_PARTS, NaturalTraining
+from natural_image_ext.bundle.options import SceneOptions
 from natural_image_ext.bundle.scene_data import SceneData
 from natural_image_ext.data.scene_views import SceneViews, SemiSupervisedScenes
 from natural_image_ext.inference.export import export_segmentation
@@ -29,64 +29,26 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork, build_s
 from natural_image_ext.optimisation import encoder_and_rest
 from natural_image_ext.validation import scene_validator
 
-OF_RECIPE = "as the framework is published for the data set by default"
-
-
-@dataclass(frozen=True)
-class SceneOptions:
-    """What is trained on scenes or slices, and how."""
-
-    variant: str = option("u2pl", "u2pl, mean_teacher, ps_mt, augseg, cps or supervised")
-    head: str = option("np", "np (neural process), dropout or plain")
-    image_size: int | None = option(None, "longer side that images are brought to; their own by default", at_least=1)
-    crop: int | None = option(None, f"side of the squares trained on; {OF_RECIPE}", at_least=1)
-    encoder: str = option("resnet50", "the encoder, by its name in segmentation-models-pytorch")
-    encoder_weights: str | None = option(None, "a file with the encoder's weights, or imagenet to fetch them")
-    channels: int = option(256, "channels of context in the decoder", at_least=1)
-    detail: int = option(256, "channels of fine detail beside them", at_least=1)
-    dropout: float = option(0.1, "probability of the head with dropout", at_least=0, at_most=1)
-    aggregator: str = option("attention", "how the neural process joins its context: attention or mean")
-    bank_size: int = option(2560, "features a class that the neural process remembers", at_least=1)
-    samples: int = option(5, "latent maps, or passes with dropout, of a prediction", at_least=0)
-    evaluation: str | None = option(None, f"whole images, or sliding crops; {OF_RECIPE}")
-    crop_to: int | None = option(None, f"centre of the test images that counts; {OF_RECIPE}", at_least=1)
-    pavpu_window: int = option(64, "side of PAvPU's windows, in pixels", at_least=1)
-    pavpu_threshold_nats: float = option(0.4, "PAvPU: certain below this entropy")
-    batch_size: int | None = option(None, f"labelled, and unlabelled, images a step; {OF_RECIPE}", at_least=1)
-    learning_rate: float | None = option(None, f"learning rate of the encoder; {OF_RECIPE}")
-    head_factor: float | None = option(None, f"how many times faster all else learns; {OF_RECIPE}")
-    weight_decay: float | None = option(None, f"weight decay; {OF_RECIPE}", at_least=0)
-    unlabelled_weight: float | None = option(None, f"weight of unlabelled images; {OF_RECIPE}")
-    kl_weight: float = option(0.005, "weight of the KL of a neural process")
-    dice_weight: float = option(0.0, "weight of the Dice loss on labels, beside their cross-entropy", at_least=0)
-    ema_decay: float | None = option(None, f"decay of the moving average that teaches; {OF_RECIPE}")
-    warm_up: int | None = option(None, f"first steps, of labels alone; {OF_RECIPE}", at_least=0)
-    max_epochs: int | None = option(None, f"epochs; {OF_RECIPE}", at_least=1)
-    steps_per_epoch: int | None = option(None, "steps an epoch; every unlabelled image once by default", at_least=1)
-    structure_share: float = option(0.5, "slices: share of labelled draws with a structure", at_least=0, at_most=1)
-    slice_batch: int = option(8, "slices predicted at once", at_least=1, incidental=True)
-
 
 class SceneChoices:
     """The options of a training on scenes or slices; what is not given is the recipe's."""
 
     def __init__(self, data: SceneData | ScanData, **listed: Any) -> None:
         self.options = given_options(SceneOptions, listed)
+        self.given_as_none = set(given_by_name(set(names_of(SceneOptions)) - set(listed)))
         self.data = data
         self.recipe: SceneRecipe = seg_recipe(self.options.variant, data.options.dataset_name, self.options.head)
+        self.epochs = self.options.max_epochs or self.recipe.epochs
 
     @property
     def facts(self) -> MethodFacts:
         return self.recipe.facts
 
     def of_recipe(self, name: str) -> Any:
-        """An option, or the recipe's value of the same name where it is not given."""
+        """An option, or the recipe's value of the same name where it is not given; None may be given, too."""
         given = getattr(self.options, name)
-        return getattr(self.recipe, name) if given is None else given
-
-    @property
-    def epochs(self) -> int:
-        return self.options.max_epochs or self.recipe.epochs
+        is_given = given is not None or name in self.given_as_none
+        return given if is_given else getattr(self.recipe, name)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -115,14 +77,30 @@ def scene_network(data: SceneData | ScanData, choices: SceneChoices) -> Segmenta
     )
 
 
-class SegmentationStage:
+class SegmentationTraining(NaturalTraining):
     """The one stage of a training on scenes or slices; they differ in their data and in what comes after it."""
 
+    bundle = "np_semiseg"
     dataset: SemiSupervisedImages
     validator: SupervisedEvaluator
+    session: Session
 
-    def __init__(self, network: SegmentationNetwork, choices: SceneChoices, session: Session) -> None:
-        self.network, self.choices, self.session = network, choices, session
+    def __init__(self, network: SegmentationNetwork, choices: SceneChoices, **shared: Any) -> None:
+        super().__init__(network, **shared)
+        self.choices = choices
+
+    @property
+    def schedule(self) -> SceneChoices:
+        return self.choices
+
+    @property
+    def variant(self) -> str:
+        """What the run's folder is named after besides the data."""
+        return f"{self.choices.options.variant}_{self.choices.options.head}"
+
+    def check(self) -> None:
+        """Raise DataError for a file that cannot be read, before anything is written."""
+        self.choices.data.check(self.session_options.runs_dir)
 
     @cached_property
     def method(self) -> AveragedMethod:
@@ -170,12 +148,19 @@ class SegmentationStage:
         )
 
 
-class SceneStage(SegmentationStage):
-    """The stage on scenes."""
+class SceneTraining(SegmentationTraining):
+    """A training on scenes."""
 
-    def __init__(self, network: SegmentationNetwork, data: SceneData, choices: SceneChoices, session: Session) -> None:
-        super().__init__(network, choices, session)
+    parts = SCENE_PARTS
+
+    def __init__(self, network: SegmentationNetwork, data: SceneData, choices: SceneChoices, **shared: Any) -> None:
+        super().__init__(network, choices, **shared)
         self.data = data
+
+    @cached_property
+    def session(self) -> Session:  # type: ignore[override]
+        asked = self.data.options
+        return self.open_session(self.data.source, self.data.split, asked, self.choices, self.variant, asked.lists_dir)
 
     @cached_property
     def dataset(self) -> SemiSupervisedScenes:  # type: ignore[override]
@@ -201,7 +186,7 @@ class SceneStage(SegmentationStage):
             self.session.amp,
         )
 
-    def finish(self, bundle_root: str | Path) -> None:
+    def finish(self) -> None:
         """Export, test, finish the run."""
         folder, choices, source = self.session.folder, self.choices, self.data.source
         predictor = ScenePredictor(
@@ -212,7 +197,7 @@ class SceneStage(SegmentationStage):
             self.session.device,
             seed=self.session.seed,
         )
-        export_segmentation(folder, bundle_root, predictor, choices.of_recipe("crop"))
+        export_segmentation(folder, self.bundle_root, predictor, choices.of_recipe("crop"))
         SceneEvaluation(
             predictor,
             self.data.split.test,

@@ -1,30 +1,38 @@
 """Training on the slices of scans: the framework of scenes on other data, tested on whole scans."""
 
 from functools import cached_property
-from pathlib import Path
+from typing import Any
 
-from medssl.data.slice_views import SliceViews
-from medssl.data.slices import SemiSupervisedSlices
-from medssl.inference.slice_export import export_slices
-from medssl.inference.slice_sampling import SliceInferer
 from monai.engines import SupervisedEvaluator
 
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
-from medssl.bundle.stage import scan_validator
+from medssl.data.slice_views import SliceViews
+from medssl.data.slices import SemiSupervisedSlices
+from medssl.engine.validation import segmentation_validator
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import Predictor
+from medssl.inference.slice_export import export_slices
+from medssl.inference.slice_sampling import SliceInferer
 from medssl.report.finish import finish_run
-from natural_image_ext.bundle.scene_stage import SceneChoices, SegmentationStage
+from natural_image_ext.bundle.begin import SLICE_PARTS
+from natural_image_ext.bundle.scene_training import SceneChoices, SegmentationTraining
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
-class SliceStage(SegmentationStage):
-    """The stage on slices."""
+class SliceTraining(SegmentationTraining):
+    """A training on slices."""
 
-    def __init__(self, network: SegmentationNetwork, data: ScanData, choices: SceneChoices, session: Session) -> None:
-        super().__init__(network, choices, session)
+    parts = SLICE_PARTS
+
+    def __init__(self, network: SegmentationNetwork, data: ScanData, choices: SceneChoices, **shared: Any) -> None:
+        super().__init__(network, choices, **shared)
         self.data = data
+
+    @cached_property
+    def session(self) -> Session:  # type: ignore[override]
+        data = self.data
+        return self.open_session(data.pipeline, data.split, data.options, self.choices, self.variant)
 
     @cached_property
     def dataset(self) -> SemiSupervisedSlices:  # type: ignore[override]
@@ -41,15 +49,16 @@ class SliceStage(SegmentationStage):
     @cached_property
     def validator(self) -> SupervisedEvaluator:  # type: ignore[override]
         inferer = SliceInferer(samples=0, slice_batch=self.choices.options.slice_batch)
-        return scan_validator(self.method.evaluated, self.data, self.session, inferer)
+        scans, classes = self.data.validation_scans, self.data.num_classes
+        return segmentation_validator(self.method.evaluated, scans, inferer, classes, self.device, self.session.amp)
 
-    def finish(self, bundle_root: str | Path) -> None:
+    def finish(self) -> None:
         """Export, test, finish the run."""
         folder, asked = self.session.folder, self.choices.options
         inferer = SliceInferer(samples=asked.samples, slice_batch=asked.slice_batch)
         predictor = Predictor(
             self.method.evaluated, self.data.pipeline, inferer, self.session.device, seed=self.session.seed
         )
-        export_slices(folder, bundle_root, predictor)
+        export_slices(folder, self.bundle_root, predictor)
         Evaluation(predictor, self.data.split.role("test"), folder.path / "evaluation").run()
         finish_run(folder, self.session.tracker)

@@ -1,0 +1,171 @@
+"""A training on scans, from its choices to its last step: what the train.json of a bundle for scans is wired with."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from monai.engines import SupervisedEvaluator
+from monai.inferers import SlidingWindowInferer
+from torch import nn
+
+from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation
+from medssl.bundle.keys import given_by_name, given_options
+from medssl.bundle.networks import NetworkOptions, prepared_network, require_fitting
+from medssl.bundle.scan_data import ScanData, ScanDataOptions
+from medssl.bundle.session import Session, SessionOptions, default_run_name
+from medssl.bundle.stage import ScanSchedule, StageOptions, patch_loader, stage_trainer
+from medssl.core.errors import ConfigError
+from medssl.core.options import make_options, marked, names_of
+from medssl.engine.trainer import MethodTrainer
+from medssl.engine.validation import segmentation_validator
+from medssl.losses.segmentation import DiceCE
+from medssl.methods.method import Method
+from medssl.methods.registry import find_method
+
+PARTS = (ScanDataOptions, SessionOptions, NetworkOptions, StageOptions, InferenceOptions)
+
+
+class ScanTraining:
+    """A method that trains a network on scans in one stage; each part is made when it is first asked for.
+
+    network: as `network_def` builds it. options: of the method; those of the user's command are taken besides. listed:
+    the choices that the configuration lists, options of any of PARTS. All options are checked at once.
+    """
+
+    parts: tuple[type, ...] = PARTS
+
+    def __init__(
+        self,
+        bundle: str,
+        bundle_root: str | Path,
+        method: str,
+        network: nn.Module,
+        data: ScanData,
+        device: torch.device | str,
+        options: Mapping[str, Any] | None = None,
+        **listed: Any,
+    ) -> None:
+        self.bundle, self.bundle_root, self.method_name = bundle, bundle_root, method
+        self.data, self.built_network, self.device = data, network, torch.device(device)
+        own = {part: {key: listed[key] for key in names_of(part) if key in listed} for part in self.parts}
+        self.session_options = given_options(SessionOptions, own[SessionOptions])
+        self.network_options = given_options(NetworkOptions, own[NetworkOptions])
+        self.stage_options = given_options(StageOptions, own[StageOptions])
+        self.inference_options = given_options(InferenceOptions, own[InferenceOptions])
+        kind = find_method(method)
+        given = {**given_by_name(names_of(kind.Options)), **(options or {})}
+        self.method_options = make_options(kind.Options, given)
+
+    @property
+    def variant(self) -> str:
+        """What the run's folder is named after besides the data."""
+        return "" if self.bundle == "mcdropout_unet3d" else self.method_name.rpartition(":")[2]
+
+    @cached_property
+    def session(self) -> Session:
+        asked = self.data.options
+        name = default_run_name(self.bundle, asked.dataset_name, asked.labelled, asked.seed, self.variant)
+        return Session(
+            self.bundle,
+            self._described_method(),
+            self.data.pipeline,
+            self.data.split,
+            self.network,
+            self.device,
+            self.session_options,
+            seed=asked.seed,
+            run_name=name,
+            places=places_of(*self.parts),
+            method_options=self.method_options,
+        )
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """The network on its device, checked against data and inference, with the weights it starts from."""
+        asked = self.inference_options
+        require_fitting(self.built_network, self.data, asked.samples, asked.backend)
+        return prepared_network(self.built_network, self.device, self.network_options, self.session_options)
+
+    @cached_property
+    def schedule(self) -> ScanSchedule:
+        return ScanSchedule(self.data, self.stage_options)
+
+    @cached_property
+    def method(self) -> Method:
+        kind = find_method(self.method_name)
+        if kind.bundle:
+            raise ConfigError(f"method '{self.method_name}': trained by the bundle {kind.bundle}. Run its train.json.")
+        loss = DiceCE(ce_weight=1.0, dice_weight=2.0)
+        return kind(self.network, loss, self.method_options, self.schedule.whole)
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that is validated, tested and exported."""
+        return self.method.evaluated
+
+    @cached_property
+    def dataset(self) -> Any:
+        """What is trained on."""
+        return self.data.patches_for(self.session.method_facts)
+
+    @cached_property
+    def validator(self) -> SupervisedEvaluator:
+        return self.validator_of(self.evaluated)
+
+    def validator_of(self, network: nn.Module) -> SupervisedEvaluator:
+        """Validation of a network by windows of the patch's size, half a window apart."""
+        windows = SlidingWindowInferer(self.data.patch_size, sw_batch_size=4, overlap=0.5)
+        scans, classes = self.data.validation_scans, self.data.num_classes
+        return segmentation_validator(network, scans, windows, classes, self.device, self.session.amp)
+
+    @cached_property
+    def trainer(self) -> MethodTrainer:
+        loader = patch_loader(self.dataset, self.schedule, self.session)
+        return stage_trainer(
+            self.method,
+            loader,
+            self.session,
+            self.validator,
+            self.stage_options.learning_rate,
+            self.schedule.epochs,
+            max_grad_norm=self.stage_options.max_grad_norm,
+        )
+
+    def check(self) -> None:
+        """Raise before anything is written: DataError for a bad case, ConfigError for a network that does not fit."""
+        self.data.check(self.session_options.runs_dir)
+        _ = self.network
+
+    def finish(self) -> None:
+        """Export, test, finish the run."""
+        evaluation = ScanEvaluation(self.evaluated, self.data, self.session, self.bundle_root, self.inference_options)
+        evaluation.run()
+
+    def _described_method(self) -> Any:
+        """What the session notes of the method: anything with `facts`."""
+        return find_method(self.method_name)
+
+
+def trainer_of(training: Any, max_epochs: int | None = None) -> MethodTrainer:
+    """The last stage's trainer. max_epochs: where MONAI looks for it; given here it holds for the whole training."""
+    if max_epochs is not None and max_epochs != training.schedule.epochs:
+        training.schedule.epochs = max_epochs
+    return training.trainer
+
+
+def places_of(*parts: type) -> list[str]:
+    """The keys in which runs may differ and still be the same experiment."""
+    incidental = [key for part in parts for key in marked(part, "incidental")]
+    return list(dict.fromkeys([*incidental, *PLACES_IN_JSON]))
+
+
+PLACES_IN_JSON = ("bundle_root", "device")  # listed by every train.json, options of no part
+
+
+def own_keys() -> set[str]:
+    """The keys that say on what data, and where, a run is trained: those of another training are its own."""
+    carried = {"seed", "cache"}  # they mean the same on any data
+    places = {key for part in PARTS for key in marked(part, "place")}
+    return (set(names_of(ScanDataOptions)) - carried) | places | set(PLACES_IN_JSON)
