@@ -109,7 +109,7 @@ class PosteriorLearning(Method):
     no part of this module's parameters and state: it has its own checkpoint.
     """
 
-    Options = GBDLOptions  # type: ignore[assignment]
+    Options = GBDLOptions
     bundle: ClassVar[str] = "gbdl"
     facts = MethodFacts("GBDL", learns_from_unlabelled=True, place=107, coefficients=coefficients_of(GBDLOptions))
 

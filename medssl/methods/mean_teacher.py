@@ -32,7 +32,7 @@ class MeanTeacher(CountsSteps, AveragedMethod):
     weight of the squared error rises as exp(-5 (1 - t)^2). What the papers leave open: strong views in place of noise.
     """
 
-    Options = MeanTeacherOptions  # type: ignore[assignment]
+    Options = MeanTeacherOptions
     facts = MethodFacts("Mean Teacher", True, 20, ("weak", "strong"), coefficients_of(MeanTeacherOptions))
 
     def __init__(self, network: nn.Module, loss: nn.Module, options: Any = None, schedule: Schedule | None = None):

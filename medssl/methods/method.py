@@ -16,6 +16,11 @@ class Schedule:
     steps_per_epoch: int = 1
 
 
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a method that leaves nothing to choose."""
+
+
 class Method(nn.Module):
     """Maps a batch to named scalar losses; `loss` is minimised, the others are recorded.
 
@@ -27,16 +32,14 @@ class Method(nn.Module):
     facts: ClassVar[MethodFacts]
     bundle: ClassVar[str] = ""  # the one bundle that trains it; any that trains in one stage by default
 
-    @dataclass(frozen=True)
-    class Options:
-        """None."""
+    Options: ClassVar[Any] = NoOptions
 
     def __init__(
         self, network: nn.Module, loss: nn.Module, options: Any = None, schedule: Schedule | None = None
     ) -> None:
         super().__init__()
         self.network, self.loss = network, loss
-        self.options = self.Options() if options is None else options
+        self.options: Any = self.Options() if options is None else options
         self.schedule = Schedule() if schedule is None else schedule
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
