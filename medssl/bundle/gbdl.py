@@ -115,7 +115,7 @@ class GBDLTraining(ScanTraining):
             self.stage_options.learning_rate,
             self.schedule.epochs,
             first_epoch=self.first_epochs,
-            cosine_steps=self.first_stage.posterior_steps,
+            cosine_steps=self.first_stage.posterior_steps or self.stage_options.cosine_steps,
             max_grad_norm=self.stage_options.max_grad_norm,
             stage="posterior",
         )

@@ -28,6 +28,7 @@ class StageOptions:
     learning_rate: float = option(0.0001, "learning rate of Adam, at its first step")
     max_epochs: int | None = option(None, "epochs; the data set's by default", at_least=1)
     steps_per_epoch: int | None = option(None, "steps an epoch; as the thesis counts by default", at_least=1)
+    cosine_steps: int | None = option(None, "steps until the learning rate is 0; all by default", at_least=1)
     max_grad_norm: float | None = option(None, "length that longer gradients are cut to")
 
 

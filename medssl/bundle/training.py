@@ -130,6 +130,7 @@ class ScanTraining:
             self.validator,
             self.stage_options.learning_rate,
             self.schedule.epochs,
+            cosine_steps=self.stage_options.cosine_steps,
             max_grad_norm=self.stage_options.max_grad_norm,
         )
 

@@ -1,5 +1,6 @@
 """The bundle keeps MONAI's contract: schema, properties, network shapes, export, run ids."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -7,9 +8,13 @@ import pytest
 import torch
 from monai.bundle import ConfigParser, ConfigWorkflow, ckpt_export, verify_metadata, verify_net_in_out
 
+from medssl.bundle import Command
+from medssl.bundle.command import started
+from medssl.bundle.provenance import flatten
+
 BUNDLES = sorted(path for path in (Path(__file__).parents[2] / "bundles").iterdir() if path.is_dir())
 EACH_BUNDLE = pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
-OF_SCANS = [bundle for bundle in BUNDLES if bundle.name in ("gbdl", "mcdropout_unet3d")]
+OF_SCANS = [bundle for bundle in BUNDLES if bundle.name in ("gbdl", "mcdropout_unet3d", "teacher_student")]
 EACH_OF_SCANS = pytest.mark.parametrize("bundle", OF_SCANS, ids=lambda path: path.name)
 
 
@@ -64,17 +69,32 @@ def test_trained_bundle_has_the_shapes_its_metadata_states(trained_run):
 def test_train_config_has_monais_required_properties(bundle, phantom_dir, picture_dir, scene_dir, tmp_path):
     of_scans = bundle in OF_SCANS
     natural = {"np_match": picture_dir, "np_semiseg": scene_dir}
-    workflow = ConfigWorkflow(
-        config_file=[str(bundle / "configs" / name) for name in ("train.json", "smoke.json")],
-        workflow_type="train",
-        dataset_name="phantom" if of_scans else "folder",
-        dataset_dir=str(phantom_dir if of_scans else natural[bundle.name]),
-        output_dir=str(tmp_path / "run"),
-        mlflow=False,
-        labelled=2 if of_scans else 6,
-    )
-    workflow.initialize()
-    assert workflow.check_properties() == []
+    files = [str(bundle / "configs" / name) for name in ("train.json", "smoke.json")]
+    keys = {
+        "dataset_name": "phantom" if of_scans else "folder",
+        "dataset_dir": str(phantom_dir if of_scans else natural[bundle.name]),
+        "output_dir": str(tmp_path / "run"),
+        "mlflow": False,
+        "labelled": 2 if of_scans else 6,
+    }
+    with started(Command(tuple(files), keys)):
+        workflow = ConfigWorkflow(config_file=files, workflow_type="train", **keys)
+        workflow.initialize()
+        assert workflow.check_properties() == []
+
+
+@EACH_BUNDLE
+def test_train_config_holds_choices_and_little_wiring(bundle):
+    text = (bundle / "configs" / "train.json").read_text()
+    assert len(text.splitlines()) <= 150 and text.count('"$') <= 15
+
+
+@pytest.mark.parametrize(("first", "second"), itertools.combinations(BUNDLES, 2), ids=lambda path: path.name)
+def test_two_bundles_say_alike_only_what_monai_asks_of_each(first, second):
+    leaves = [
+        set(flatten(ConfigParser.load_config_files(str(b / "configs" / "train.json"))).items()) for b in (first, second)
+    ]
+    assert len(leaves[0] & leaves[1]) <= 45
 
 
 def test_inference_config_has_monais_required_properties(trained_run, phantom_dir):

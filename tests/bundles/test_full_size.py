@@ -5,8 +5,8 @@ import resource
 
 import numpy as np
 import pytest
-from monai.bundle import run
 
+from medssl.bundle import run_bundle
 from medssl.data.phantom import draw_phantom
 from medssl.data.volumes import write_nifti
 from medssl.engine import CheckpointStore
@@ -29,9 +29,9 @@ def kits19_dir(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_full_size_training_takes_a_step_on_cpu(bundle_dir, kits19_dir, tmp_path):
-    run(
+    run_bundle(
         run_id="only_train",
-        config_file=str(bundle_dir / "configs" / "train.json"),
+        config_files=[bundle_dir / "configs" / "train.json"],
         dataset_dir=str(kits19_dir),
         labelled=1,
         test=1,

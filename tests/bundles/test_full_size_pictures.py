@@ -5,16 +5,16 @@ import resource
 
 import numpy as np
 import pytest
-from monai.bundle import run
 from PIL import Image
 
+from medssl.bundle import run_bundle
 from medssl.engine import CheckpointStore
 
 
 def one_step(bundle, folder, **keys):
-    run(
+    run_bundle(
         run_id="only_train",
-        config_file=str(bundle / "configs" / "train.json"),
+        config_files=[bundle / "configs" / "train.json"],
         dataset_name="folder",
         output_dir=str(folder),
         mlflow=False,

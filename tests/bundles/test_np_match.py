@@ -15,6 +15,7 @@ from medssl.cli import app
 from medssl.core.errors import ConfigError, DataError, error_behind
 from medssl.engine import load_tensors
 from medssl.report import compare, write_markdown
+from natural_image_ext.bundle.options import PictureOptions
 from natural_image_ext.data import read_image_split
 from natural_image_ext.inference import PicturePredictor, load_picture_predictor
 from natural_image_ext.methods.classification import METHODS
@@ -214,7 +215,7 @@ def test_runs_are_compared_by_their_error(train_pictures, np_run, tmp_path):
     comparison = compare([np_run, other], against=["FixMatch"])
     (difference,) = comparison.differences
     errors = [json.loads((folder / "evaluation" / "metrics.json").read_text())["error"] for folder in (np_run, other)]
-    assert difference.metric == "error" and difference.mean == pytest.approx(100 * (errors[0] - errors[1]))
+    assert difference.metric.name == "error" and difference.mean == pytest.approx(100 * (errors[0] - errors[1]))
     text = write_markdown(comparison, tmp_path / "table.md").read_text()
     assert "| Method | L vs. U | Error (%) ↓ | UCE (%) ↓ | Seeds |" in text
     assert f"{100 * errors[0]:.2f}" in text and "pictures trained on" in text
@@ -233,7 +234,7 @@ def test_scans_and_pictures_are_not_compared(np_run, trained_run):
         ({"labelled": 10}, "multiple of the 3 classes"),
         ({"labelled": 60}, "pictures left. Ask for fewer"),
         ({"backbone": "wrn_99"}, "backbone 'wrn_99' is unknown"),
-        ({"ratio": 0}, "at least one unlabelled picture"),
+        ({"ratio": 0}, "ratio 0: expected at least 1"),
         ({"dataset_dir": "nowhere"}, "nowhere: no such folder"),
     ],
 )
@@ -277,5 +278,5 @@ def test_two_processes_end_with_the_same_weights_banks_and_curriculum(run_in_gro
 def test_full_size_defaults_are_those_of_the_thesis(np_bundle):
     config = json.loads((np_bundle / "configs" / "train.json").read_text())
     assert config["max_epochs"] * config["steps_per_epoch"] == 2**20
-    assert (config["bank_size"], config["samples"], config["divergence_weight"]) == (2560, 10, 0.01)
+    assert (config["bank_size"], config["samples"], PictureOptions().divergence_weight) == (2560, 10, 0.01)
     assert (config["ema_decay"], config["dataset_name"], config["variant"]) == (0.999, "cifar10", "np_match")

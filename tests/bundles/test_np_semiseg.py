@@ -8,13 +8,18 @@ import pytest
 import torch
 from monai.bundle import ConfigParser, run
 from PIL import Image
+from torch import nn
 from typer.testing import CliRunner
 
-from medssl.bundle import run_bundle
+from medssl.bundle import Command, run_bundle
+from medssl.bundle.command import started
+from medssl.bundle.session import default_run_name
 from medssl.cli import app
 from medssl.core.errors import MedsslError, error_behind
 from medssl.engine import load_tensors
 from medssl.report import compare, write_markdown
+from natural_image_ext.bundle import SceneTraining, SliceTraining
+from natural_image_ext.bundle.options import SceneOptions
 from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes
 from natural_image_ext.methods.segmentation import FRAMEWORKS
 
@@ -218,10 +223,8 @@ def test_two_processes_end_with_the_same_weights_and_banks(run_in_group, seg_bun
     ],
 )
 def test_u2pl_learns_from_labels_alone_in_its_first_epoch(seg_bundle, overlays, keys, steps):
-    parser = ConfigParser()
-    parser.read_config([str(seg_bundle / "configs" / f"{name}.json") for name in ("train", *overlays)])
-    parser.update({"steps_per_epoch": 7, **keys})
-    assert parser.get_parsed_content("warm_up") == steps
+    choices = parsed(seg_bundle, "choices", overlays, **{"steps_per_epoch": 7, **keys})
+    assert choices.warm_up == steps
 
 
 @pytest.mark.parametrize(
@@ -233,10 +236,12 @@ def test_u2pl_learns_from_labels_alone_in_its_first_epoch(seg_bundle, overlays, 
     ],
 )
 def test_folder_is_named_after_what_says_which_images_are_labelled(seg_bundle, overlays, keys, name):
-    parser = ConfigParser()
-    parser.read_config([str(seg_bundle / "configs" / f"{part}.json") for part in ("train", *overlays)])
-    parser.update(keys)
-    assert parser.get_parsed_content("output_dir") == f"runs/np_semiseg/{name}"
+    data, choices = (parsed(seg_bundle, part, overlays, **keys) for part in ("data", "choices"))
+    kind = SliceTraining if overlays else SceneTraining
+    training = kind(nn.Identity(), data=data, choices=choices, device="cpu", bundle_root=seg_bundle)
+    asked, lists = data.options, None if overlays else data.options.lists_dir
+    opened = default_run_name("np_semiseg", asked.dataset_name, asked.labelled, asked.seed, training.variant, lists)
+    assert opened == name
 
 
 @pytest.mark.parametrize(
@@ -250,19 +255,30 @@ def test_folder_is_named_after_what_says_which_images_are_labelled(seg_bundle, o
     ],
 )
 def test_data_sets_are_evaluated_as_in_the_thesis_unless_keys_say_otherwise(seg_bundle, keys, inferer, crop_to):
-    parser = ConfigParser()
-    parser.read_config(str(seg_bundle / "configs" / "train.json"))
-    parser.update(keys)
-    assert type(parser.get_parsed_content("inferer")) is inferer and parser.get_parsed_content("crop_to") == crop_to
+    choices = parsed(seg_bundle, "choices", [], **keys)
+    training = SceneTraining(nn.Identity(), data=choices.data, choices=choices, device="cpu", bundle_root=seg_bundle)
+    assert choices.of_recipe("crop_to") == crop_to
+    with started(command_of(seg_bundle, [], **keys)):
+        assert type(training.inferer) is inferer
 
 
 def test_full_size_defaults_are_those_of_the_thesis(seg_bundle):
     config = json.loads((seg_bundle / "configs" / "train.json").read_text())
-    assert (config["encoder"], config["samples"], config["bank_size"], config["kl_weight"]) == (
-        "resnet50",
-        5,
-        2560,
-        0.005,
-    )
-    assert (config["pavpu_window"], config["pavpu_threshold_nats"], config["aggregator"]) == (64, 0.4, "attention")
-    assert (config["head"], config["dataset_name"]) == ("np", "voc")
+    assert (config["encoder"], config["samples"], config["bank_size"]) == ("resnet50", 5, 2560)
+    assert (config["head"], config["dataset_name"], config["kl_weight"]) == ("np", "voc", 0.005)
+    defaults = SceneOptions()
+    assert (defaults.pavpu_window, defaults.pavpu_threshold_nats, defaults.aggregator) == (64, 0.4, "attention")
+
+
+def command_of(bundle, overlays, **keys):
+    return Command(tuple(str(bundle / "configs" / f"{name}.json") for name in ("train", *overlays)), keys)
+
+
+def parsed(bundle, part, overlays, **keys):
+    """A part of the bundle's configuration, as a command with these keys builds it."""
+    command = command_of(bundle, overlays, **keys)
+    with started(command):
+        parser = ConfigParser()
+        parser.read_config(list(command.config_files))
+        parser.update(keys)
+        return parser.get_parsed_content(part)

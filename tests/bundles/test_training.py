@@ -51,9 +51,9 @@ def test_mlflow_run_has_config_tags_metrics_and_artifacts(trained_run):
 
 
 def test_resumed_run_equals_the_unbroken_one_bit_for_bit(train_smoke, trained_run, tmp_path):
-    run = train_smoke(tmp_path / "run", max_epochs=1, **{"train#lr_scheduler#T_max": 4})
-    unbroken = train_smoke(tmp_path / "unbroken", **{"train#lr_scheduler#T_max": 4})
-    train_smoke(run, resume=True, **{"train#lr_scheduler#T_max": 4})
+    run = train_smoke(tmp_path / "run", max_epochs=1, cosine_steps=4)
+    unbroken = train_smoke(tmp_path / "unbroken", cosine_steps=4)
+    train_smoke(run, resume=True, cosine_steps=4)
     resumed, expected = final_weights(run), final_weights(unbroken)
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
     assert [r["loss"] for r in history(run, "step")] == [r["loss"] for r in history(unbroken, "step")]

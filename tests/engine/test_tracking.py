@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from medssl.engine import RunFolder, start_tracking
+from medssl.bundle.session import start_tracking
+from medssl.engine import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker, Tracker, _one_at_a_time, default_tracking_uri
 
 FACTS = {

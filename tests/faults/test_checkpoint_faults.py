@@ -11,9 +11,9 @@ import time
 import pytest
 import torch
 
+from medssl.core import checkpoint as module
 from medssl.core.checkpoint import CheckpointStore, load_tensors, save_tensors
 from medssl.core.errors import CheckpointError
-from medssl.engine import checkpoint as module
 
 KILLS = 50
 

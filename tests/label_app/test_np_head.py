@@ -10,9 +10,9 @@ pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
 from label_app.conftest import require_monailabel, running_server
 from label_app.test_review_loop import done_training, next_sample, submit
 from label_app.test_server import infer, multipart, nifti
-from medssl.label_app.warm_start import warm_start
 
 import medssl.label_app.shim.sitecustomize  # noqa: F401
+from medssl.bundle.networks import load_fitting_weights
 from medssl.data.volumes import read_volume
 from medssl.inference import load_predictor
 from medssl.label_app.datastore import StudyDatastore
@@ -57,7 +57,7 @@ def test_recipe_names_the_overlay_and_what_the_run_changed_of_both_files(slice_r
     assert not any("::" in key for key in recipe.keys), "parts of scans.json are in scans.json"
     facts = json.loads((slice_run / "bundle" / "configs" / "inference.json").read_text())["data_facts"]
     overlay = recipe.overlay(facts, slice_run / "bundle" / "models" / "model.pt")
-    assert overlay["patch_size"] == [32, 32, 1] and "warm_start(@network_def, @start_from)" in overlay["network"]
+    assert overlay["patch_size"] == [32, 32, 1] and overlay["start_from"].endswith("model.pt")
 
 
 def test_recipe_of_a_run_on_scenes_or_3_d_patches_needs_no_overlay(trained_run):
@@ -66,7 +66,9 @@ def test_recipe_of_a_run_on_scenes_or_3_d_patches_needs_no_overlay(trained_run):
 
 def test_network_of_a_training_begins_with_served_weights_and_banks(slice_run):
     served = load_predictor(slice_run).network
-    network = warm_start(build_segmentation(**served.arguments), str(slice_run / "bundle" / "models" / "model.pt"))
+    network = build_segmentation(**served.arguments)
+    report = load_fitting_weights(network, slice_run / "bundle")
+    assert not report.left and not report.unused
     assert (network.head.latent_banks.counts > 1).any()
     assert np.array_equal(network.head.latent_banks.rows, served.head.latent_banks.rows)
 

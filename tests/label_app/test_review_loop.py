@@ -5,8 +5,8 @@ import shutil
 import numpy as np
 import pytest
 from label_app.conftest import running_server
-from monai.bundle import run
 
+from medssl.bundle import run_bundle
 from medssl.data.volumes import read_volume, write_nifti
 
 MODEL = "mcdropout_unet3d"
@@ -90,7 +90,7 @@ def test_posterior_network_of_gbdl_is_served_and_trained_on(bundles_dir, scans_t
     gbdl, shared = bundles_dir / "gbdl", {"dataset_name": "phantom", "dataset_dir": str(phantom_dir), "mlflow": False}
     sizes = {"labelled": 3, "validation": 2, "test": 3, "runs_dir": str(tmp_path), "output_dir": str(tmp_path / "gbdl")}
     configs = [str(gbdl / "configs" / name) for name in ("train.json", "smoke.json")]
-    run(run_id="training", config_file=configs, bundle_root=str(gbdl), **shared, **sizes)
+    run_bundle(run_id="training", config_files=configs, **shared, **sizes)
 
     workspace = Workspace(tmp_path / "workspace")
     workspace.prepare()

@@ -6,7 +6,6 @@ import subprocess
 
 import numpy as np
 import pytest
-import torch
 
 from medssl.core.checkpoint import load_tensors, save_tensors
 from medssl.core.errors import ConfigError, DataError, MedsslError
@@ -14,7 +13,6 @@ from medssl.data.layouts import find_folder
 from medssl.data.volumes import read_volume, write_nifti
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
-from medssl.label_app.warm_start import warm_start
 
 import medssl.label_app.shim.sitecustomize  # noqa: F401
 from medssl.label_app import training
@@ -149,7 +147,7 @@ def test_number_of_epochs_may_be_asked_for(task, store, monkeypatch):
     with pytest.raises(MedsslError):
         task({"max_epochs": 7}, store)
     assert asked["max_epochs"] == 7 and asked["network_def::widths"] == [4, 8] and asked["labelled"] >= 2
-    assert asked["patch_size"] == [64, 64, 16] and "warm_start(@network_def, @start_from)" in asked["network"]
+    assert asked["patch_size"] == [64, 64, 16] and asked["start_from"].endswith("model.pt")
     for wrong in (0, -1, "3", True, 1.5):
         with pytest.raises(DataError, match="max_epochs"):
             task({"max_epochs": wrong}, store)
@@ -238,7 +236,7 @@ def test_recipe_needs_the_bundle_that_trained_the_model(trained_run, tmp_path):
         find_recipe(shutil.copytree(trained_run / "bundle", tmp_path / "lonely"))
     shutil.copytree(trained_run / "bundle", tmp_path / "run" / "bundle")
     facts = json.loads((trained_run / "run.json").read_text())
-    facts["config"]["bundle_root"] = facts["bundle"] = "gone"
+    facts["bundle_root"] = facts["bundle"] = "gone"
     (tmp_path / "run" / "run.json").write_text(json.dumps(facts))
     with pytest.raises(ConfigError, match="'gone'"):
         find_recipe(tmp_path / "run" / "bundle")
@@ -250,12 +248,6 @@ def test_recipe_holds_what_the_run_changed_and_nothing_of_its_data(trained_run, 
     assert recipe.keys["max_epochs"] == 2 and recipe.keys["stride"] == [32, 32, 16]
     assert not {"dataset_dir", "output_dir", "labelled", "run", "training", "network"} & set(recipe.keys)
     assert not any(key.startswith("train::") for key in recipe.keys)
-
-
-def test_warm_start_loads_the_served_weights(tmp_path):
-    network = torch.nn.Linear(2, 2)
-    save_tensors({name: value * 0 + 3 for name, value in network.state_dict().items()}, tmp_path / "model.pt")
-    assert (warm_start(network, str(tmp_path / "model.pt")).weight == 3).all()
 
 
 def test_dice_is_the_mean_over_cases_and_structures_and_a_model_without_one_is_worse():

@@ -4,8 +4,8 @@ import numpy as np
 import pydicom
 import pytest
 from label_app.conftest import require_monailabel, running_server
-from monai.bundle import run
 
+from medssl.bundle import run_bundle
 from medssl.data.dicom_seg import open_segmentation, read_segmentation
 from medssl.data.volumes import read_volume, write_nifti
 from medssl.data.voxel_grid import reordered
@@ -25,7 +25,7 @@ def hippocampus_run(shared_data, bundle_dir, tmp_path):
     data = {"dataset_name": "hippocampus", "dataset_dir": str(shared_data / "hippocampus"), "mlflow": False}
     sizes = {"labelled": 2, "unlabelled": 1, "validation": 1, "test": 1, "max_epochs": 1}
     keys = {"bundle_root": str(bundle_dir), "output_dir": str(tmp_path / "run"), "runs_dir": str(tmp_path)}
-    run(run_id="training", config_file=configs, **keys, **data, **sizes)
+    run_bundle(run_id="training", config_files=configs, **keys, **data, **sizes)
     return tmp_path / "run"
 
 

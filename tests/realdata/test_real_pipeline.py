@@ -51,7 +51,7 @@ def test_hippocampus_is_split_and_comes_back_exactly(folder):
 def test_left_atrium_follows_its_lists(folder):
     source = open_dataset("left_atrium", folder)
     split = split_cases(source, labelled=8, lists_dir=folder)
-    assert split.counts == {"labelled": 8, "unlabelled": 20, "validation": 0, "test": 8}
+    assert split.counts == {"labelled": 8, "unlabelled": 40, "validation": 0, "test": 20}
     first = (folder / "train.list").read_text().split()[:8]
     assert sorted(first) == [case["id"] for case in split.role("labelled")]
     case, pipeline = split.role("labelled")[0], Pipeline(source.facts)

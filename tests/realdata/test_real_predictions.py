@@ -5,8 +5,8 @@ import csv
 import nibabel as nib
 import numpy as np
 import pytest
-from monai.bundle import run
 
+from medssl.bundle import run_bundle
 from medssl.data import Pipeline, check_cases, facts_from_json, open_dataset, scans_in, split_cases
 from medssl.inference import MCDropoutInferer, PredictionEngine, Predictor, load_predictor
 from medssl.networks import MCDropoutUNet3D
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.realdata
 def test_left_atrium_is_found_checked_and_predicted(shared_data, tmp_path):
     source = open_dataset("left_atrium", shared_data / "left_atrium")
     split = split_cases(source, labelled=8, lists_dir=shared_data / "left_atrium")
-    assert split.counts == {"labelled": 8, "unlabelled": 20, "validation": 0, "test": 8}
+    assert split.counts == {"labelled": 8, "unlabelled": 40, "validation": 0, "test": 20}
     listed = (shared_data / "left_atrium" / "train.list").read_text().split()[:8]
     assert {case["id"] for case in split.role("labelled")} == set(listed)
     case = split.role("test")[0]
@@ -63,9 +63,9 @@ def test_no_patient_data_reach_the_outputs(shared_data, trained_run, tmp_path):
 
 
 def test_hippocampus_trains_through_the_documented_command(shared_data, bundle_dir, tmp_path):
-    run(
+    run_bundle(
         run_id="training",
-        config_file=[str(bundle_dir / "configs" / name) for name in ("train.json", "smoke.json")],
+        config_files=[str(bundle_dir / "configs" / name) for name in ("train.json", "smoke.json")],
         bundle_root=str(bundle_dir),
         dataset_name="hippocampus",
         dataset_dir=str(shared_data / "hippocampus"),
