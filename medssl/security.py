@@ -33,7 +33,7 @@ ALLOWED = (
     *(f"medssl.{part}" for part in _OWN_PARTS),
     "natural_image_ext",
 )
-_SHORT_NAMES = ("medssl.bundle.",)  # names parts that live in modules of ALLOWED, and others that do not
+_SHORT_NAMES = tuple(f"medssl.{part}." for part in ("bundle",))  # names what lives in ALLOWED, and what does not
 _IMPORTS = ("monai", "torch", "ignite", "medssl", "natural_image_ext")
 _OUR_FUNCTIONS = ("medssl.", "natural_image_ext.")  # of the others classes only: their functions read pickles and more
 _NODES = (

@@ -48,6 +48,10 @@ def run_two_processes(bundle, keys):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def stored_method(run):
+    return CheckpointStore(run / "checkpoints").load_latest()[0]["method"]
+
+
 @pytest.mark.parametrize("name", DETERMINISTIC)
 def test_two_processes_equal_one_with_the_same_global_batch(name, bundles_dir, phantom_dir, tmp_path):
     bundle = bundles_dir / name
@@ -55,9 +59,7 @@ def test_two_processes_equal_one_with_the_same_global_batch(name, bundles_dir, p
     alone = training_keys(bundle, phantom_dir, tmp_path / "one")
     numbers = {key: int(value) if value.isdigit() else value for key, value in alone.items()}
     run_bundle("training", configs_of(bundle), **{**numbers, "network_def#dropout": 0.0})
-    two, one = (
-        CheckpointStore(tmp_path / process / "checkpoints").load_latest()[0]["method"] for process in ("two", "one")
-    )
+    two, one = (stored_method(tmp_path / process) for process in ("two", "one"))
     assert two.keys() == one.keys()
     # a bias before an instance norm has no effect and a gradient of rounding alone, which Adam blows up to full steps
     telling = [key for key in one if key.endswith(("weight", "classifier.bias"))]
