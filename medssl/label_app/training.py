@@ -78,9 +78,10 @@ class ReviewTraining(TrainTask):
             raise DataError("no reviewed study to train on. Submit labels first, of at least two patients.")
         run = run_examples(self.recipe.run, label_map, studies)
         ids = write_cases([*studies, *run], self.model.structures, folder / "data")
-        of_run = [name for name in ids[HELD_OUT] if name in {example.id for example in run}]
-        reviewed = [name for name in ids[HELD_OUT] if name not in of_run]
-        outcome["held_out"] = {"reviewed": reviewed, "validation_cases_of_the_run": of_run}
+        ids_of_run = {example.id for example in run}
+        validation = [name for name in ids[HELD_OUT] if name in ids_of_run]
+        reviewed = [name for name in ids[HELD_OUT] if name not in ids_of_run]
+        outcome["held_out"] = {"reviewed": reviewed, "validation_cases_of_the_run": validation}
         outcome["left_out_as_empty"] = ids["empty"]
         outcome["trained_on"] = {"labelled": len(ids[LABELLED]), "unlabelled": len(ids[UNLABELLED])}
         overlay = self.recipe.overlay(
