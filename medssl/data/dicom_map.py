@@ -97,8 +97,8 @@ def read_parametric_map(path: str | Path) -> Volume:
 
     Raises DataError for anything but one 32-bit float a voxel on parallel, even slices without a gap.
     """
-    found = open_parametric_map(path)
-    return Volume(found.voxels(), found.header.affine)
+    map_file = open_parametric_map(path)
+    return Volume(map_file.voxels(), map_file.header.affine)
 
 
 def open_parametric_map(path: str | Path) -> ParametricMapFile:
