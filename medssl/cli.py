@@ -315,12 +315,12 @@ def sweep(
 
     keys = _pairs(context.args)
     if grid.suffix == ".json":
-        chosen = sweeps_of_file(grid, output, keys)
+        sweeps = sweeps_of_file(grid, output, keys)
     else:
         names = [name for name in variants.split(",") if name]
         numbers = _numbers(labelled), _numbers(seeds)
-        chosen = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, vary or (), keys)]
-    report([folder for each in chosen for folder in each.run(jobs)], output / "comparison.html")
+        sweeps = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, vary or (), keys)]
+    report([folder for sweep in sweeps for folder in sweep.run(jobs)], output / "comparison.html")
 
 
 @simulate.command()

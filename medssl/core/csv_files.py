@@ -1,4 +1,4 @@
-"""Tables on disk: one way to write a CSV file, and one to read it."""
+"""Tables on disk: one way to write a CSV file, and one to read it; another for tables that a user wrote."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,3 +38,13 @@ def read_rows(path: Path, needed: Sequence[str], way_out: str) -> Iterator[tuple
             )
         for row in reader:
             yield row, f"{path}, line {reader.line_num}"
+
+
+def read_cells(path: Path) -> list[list[str]]:
+    """The lines of a CSV file as cells without blanks around them, the heading among them; empty lines are left out.
+
+    For tables by hand or from a spreadsheet, whose columns are known by their place: a byte order mark is no part of
+    the first cell.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return [[cell.strip() for cell in line] for line in csv.reader(file) if any(line)]

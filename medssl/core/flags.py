@@ -2,12 +2,17 @@
 
 from medssl.core.errors import ConfigError
 
+KNOWN = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
 
 def flag(value: bool | str, name: str) -> bool:
     """`value` as True or False; ConfigError names the key if it is neither."""
     if isinstance(value, bool):
         return value
-    known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if str(value).strip().lower() not in known:
+    text = str(value).strip().lower()
+    if text not in KNOWN:
         raise ConfigError(f"{name} '{value}': expected true or false.")
-    return known[str(value).strip().lower()]
+    return KNOWN[text]

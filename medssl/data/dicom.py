@@ -87,7 +87,7 @@ def read_dicom_stack(path: Path) -> DicomStack:
         if not series:
             raise volume_error("no-dicom", path, "no DICOM image", "a folder of DICOM slices", "Check the path.")
         if len(series) > 1:
-            listed = "; ".join(f"{one.files[0].name} and {len(one.files) - 1} more" for one in series)
+            listed = "; ".join(f"{stored.files[0].name} and {len(stored.files) - 1} more" for stored in series)
             raise volume_error("mixed-series", path, f"{len(series)} series ({listed})", "one", _ONE_SERIES)
         files = series[0].files
     else:
@@ -102,10 +102,13 @@ def series_in(folder: str | Path) -> list[Series]:
     """Image series among the folder's own files (not below), the largest first."""
     files: dict[str, list[Path]] = {}
     for file in sorted(Path(folder).iterdir()):
-        if is_dicom_file(file) and "Rows" in (dataset := _header(file)):
-            files.setdefault(str(dataset.get("SeriesInstanceUID", "")), []).append(file)
-    found = [Series(uid, tuple(names)) for uid, names in files.items()]
-    return sorted(found, key=lambda series: len(series.files), reverse=True)
+        if not is_dicom_file(file):
+            continue
+        header = _header(file)
+        if "Rows" in header:
+            files.setdefault(str(header.get("SeriesInstanceUID", "")), []).append(file)
+    all_series = [Series(uid, tuple(names)) for uid, names in files.items()]
+    return sorted(all_series, key=lambda series: len(series.files), reverse=True)
 
 
 def patient_key(path: str | Path) -> str:

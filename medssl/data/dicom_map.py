@@ -97,8 +97,8 @@ def read_parametric_map(path: str | Path) -> Volume:
 
     Raises DataError for anything but one 32-bit float a voxel on parallel, even slices without a gap.
     """
-    found = open_parametric_map(path)
-    return Volume(found.voxels(), found.header.affine)
+    map_file = open_parametric_map(path)
+    return Volume(map_file.voxels(), map_file.header.affine)
 
 
 def open_parametric_map(path: str | Path) -> ParametricMapFile:
@@ -111,8 +111,8 @@ def open_parametric_map(path: str | Path) -> ParametricMapFile:
         frames = list(dataset.PerFrameFunctionalGroupsSequence)
         slices, affine = grid_of(path, shared, frames)
         if sorted(slices) != list(range(len(slices))):
-            found = f"{len(slices)} frames on {len(set(slices))} of {max(slices) + 1} slices"
-            raise volume_error("missing-slices", path, found, "one frame a slice", "Save each map as its own file.")
+            finding = f"{len(slices)} frames on {len(set(slices))} of {max(slices) + 1} slices"
+            raise volume_error("missing-slices", path, finding, "one frame a slice", "Save each map as its own file.")
         mappings = [group_of(frame, shared, "RealWorldValueMappingSequence") for frame in frames]
         scales = [(float(item.RealWorldValueSlope), float(item.RealWorldValueIntercept)) for item in mappings]
         shape = (int(dataset.Columns), int(dataset.Rows), len(slices))
@@ -134,7 +134,8 @@ def _parametric_map(
     series: Mapping[str, Any],
 ) -> pydicom.Dataset:
     """The map of numbers (X, Y, Z): stored as they are, so that they are their real-world values."""
-    code, unit = (highdicom.sr.CodedConcept(*each) for each in (quantity.code, quantity.unit))
+    code = highdicom.sr.CodedConcept(*quantity.code)
+    unit = highdicom.sr.CodedConcept(*quantity.unit)
     mapping = highdicom.pm.RealWorldValueMapping(
         lut_label=quantity.label,
         lut_explanation=quantity.description,
@@ -150,7 +151,7 @@ def _parametric_map(
         window_explanation=[quantity.description],
         voi_lut_function="LINEAR_EXACT",  # LINEAR is not made for windows that are narrower than 1
     )
-    found = highdicom.pm.ParametricMap(
+    parametric_map = highdicom.pm.ParametricMap(
         source_images=sources,
         pixel_array=np.ascontiguousarray(array.T),
         contains_recognizable_visual_features=False,
@@ -160,8 +161,9 @@ def _parametric_map(
         content_description=quantity.description,
         **series,
     )
-    found.Laterality = sources[0].get("Laterality") or ""  # asked for where the body part is paired, empty if unknown
-    return found
+    # asked for where the body part is paired, empty if unknown
+    parametric_map.Laterality = sources[0].get("Laterality") or ""
+    return parametric_map
 
 
 def _check_kind(path: Path, dataset: pydicom.Dataset) -> None:

@@ -125,8 +125,8 @@ def read_segmentation(path: str | Path) -> Volume:
     leaves out empty slices without listing all slices of its series in order gives the part it has, in its place.
     Raises DataError for anything but binary segments on parallel, even slices.
     """
-    found = open_segmentation(path)
-    return Volume(found.voxels(), found.header.affine)
+    segmentation_file = open_segmentation(path)
+    return Volume(segmentation_file.voxels(), segmentation_file.header.affine)
 
 
 def open_segmentation(path: str | Path, slice_spacing_mm: float | None = None) -> SegmentationFile:

@@ -1,6 +1,5 @@
 """How each data set lies on disk: functions that list the cases below a folder."""
 
-import csv
 import hashlib
 import json
 import re
@@ -11,6 +10,7 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
+from medssl.core.csv_files import read_cells
 from medssl.core.errors import ConfigError, DataError
 from medssl.data.dicom import is_dicom_file, patient_key
 from medssl.data.volumes import read_header, read_volume, split_address
@@ -80,12 +80,12 @@ def find_folder(root: Path) -> list[Case]:
         return [_case(root.name, root, None, patient=_patient_of(root))]
     image_dir = _image_folder(root)
     label_dir = next((root / n for n in ("labels", "labelsTr") if (root / n).is_dir()), root / "labels")
-    found = _scans_in(image_dir)
+    paths = _scans_in(image_dir)
     if label_dir.is_dir():
         label_files = _scans_in(label_dir)
     else:  # `scan_seg.nii.gz` beside `scan.nii.gz`
-        stems = {_stem(path) for path in found}
-        label_files = [p for p in found if _matching_stem(p) != _stem(p) and _matching_stem(p) in stems]
+        stems = {_stem(path) for path in paths}
+        label_files = [p for p in paths if _matching_stem(p) != _stem(p) and _matching_stem(p) in stems]
     labels: dict[str, Path] = {}
     for path in label_files:
         other = labels.setdefault(_matching_stem(path), path)
@@ -93,7 +93,7 @@ def find_folder(root: Path) -> list[Case]:
             raise DataError(f"{path}: {other.name} is a label of the same scan. Keep one label a scan in {label_dir}.")
     cases = [
         _case(_stem(path), path, labels.pop(_matching_stem(path), None), patient=_patient_of(path))
-        for path in found
+        for path in paths
         if path not in label_files
     ]
     _name_patients(root, cases)
@@ -259,9 +259,7 @@ def _name_patients(root: Path, cases: list[Case]) -> None:
     table = root / "patients.csv"
     if not table.is_file() or not cases:
         return
-    with table.open(newline="", encoding="utf-8-sig") as file:
-        rows = [[field.strip() for field in row] for row in csv.reader(file) if any(row)]
-    patients = {_stem(Path(row[0])): row[1] for row in rows[1:] if len(row) > 1 and row[1]}
+    patients = {_stem(Path(cells[0])): cells[1] for cells in read_cells(table)[1:] if len(cells) > 1 and cells[1]}
     if not any(case["id"] in patients for case in cases):
         raise DataError(
             f"{table}: names none of the {len(cases)} scans, first {cases[0]['id']}. "

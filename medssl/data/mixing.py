@@ -45,10 +45,13 @@ class TwoStreams:
 
     def batches(self) -> Iterator[tuple[list[Draw], list[Draw]]]:
         """Labelled and unlabelled draws, batch by batch."""
-        streams = ((iter(stream), len(stream) // self.steps) for stream in (self.labelled, self.unlabelled))
-        (labelled, some), (unlabelled, others) = streams
+        labelled_draws, unlabelled_draws = iter(self.labelled), iter(self.unlabelled)
+        labelled_per_batch = len(self.labelled) // self.steps
+        unlabelled_per_batch = len(self.unlabelled) // self.steps
         for _ in range(self.steps):
-            yield list(islice(labelled, some)), list(islice(unlabelled, others))
+            labelled = list(islice(labelled_draws, labelled_per_batch))
+            unlabelled = list(islice(unlabelled_draws, unlabelled_per_batch))
+            yield labelled, unlabelled
 
 
 class TwoStreamSampler(TwoStreams, Sampler[Draw]):
@@ -99,8 +102,8 @@ def make_mixed_loader(
     labelled = _stream(dataset.labelled, "labelled", labelled_per_batch, steps, seed)
     if not with_unlabelled:
         return loader_of(dataset, labelled, len(labelled) // steps, num_workers)
-    others = batch_size - labelled_per_batch
-    unlabelled = _stream(dataset.unlabelled, "unlabelled", others, steps, seed + UNLABELLED_SEED)
+    unlabelled_per_batch = batch_size - labelled_per_batch
+    unlabelled = _stream(dataset.unlabelled, "unlabelled", unlabelled_per_batch, steps, seed + UNLABELLED_SEED)
     sampler = TwoStreamSampler(labelled, unlabelled, steps)
     return loader_of(dataset, sampler, len(sampler) // steps, num_workers)
 

@@ -32,7 +32,7 @@ def rotated_in_plane(volume: Tensor, radians: float, mode: str = "bilinear") -> 
     first = (upper * width + left).long()
     corners = torch.stack([first, first + 1, first + width, first + width + 1], dim=-1)
     shares = torch.stack([(1 - down) * (1 - right), (1 - down) * right, down * (1 - right), down * right], dim=-1)
-    turned = [F.embedding_bag(corners, each, mode="sum", per_sample_weights=shares) for each in columns_of_voxels]
+    turned = [F.embedding_bag(corners, channel, mode="sum", per_sample_weights=shares) for channel in columns_of_voxels]
     return torch.stack(turned).unflatten(1, (height, width))
 
 

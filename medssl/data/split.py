@@ -229,7 +229,7 @@ def _refuse_shared_patients(cases: Sequence[Case]) -> None:
     sides: dict[str, set[str]] = defaultdict(set)
     for case in cases:
         sides[case["patient"]].add(case["role"] if case["role"] in ("validation", "test") else "training")
-    both = sorted(patient for patient, found in sides.items() if len(found) > 1)
+    both = sorted(patient for patient, own_sides in sides.items() if len(own_sides) > 1)
     if both:
         ids = [case["id"] for case in cases if case["patient"] == both[0]]
         where = " and ".join(sorted(sides[both[0]], reverse=True))

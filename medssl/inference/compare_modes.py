@@ -46,9 +46,10 @@ class Side:
         """Predicts as this side; `reference` by `exact`, which gives the same numbers in half of the time."""
         mode = "exact" if self.mode == "reference" else self.mode
         own = {} if self.stride is None else {"stride": self.stride}
-        found = load_predictor(run, mode=mode, **settings | own)
-        found.seed += other_seed
-        return found
+        predictor = load_predictor(run, mode=mode, **settings | own)
+        if other_seed:
+            predictor.seed += 1
+        return predictor
 
 
 DEFAULT_SIDES = (Side("reference"), Side("fast"))

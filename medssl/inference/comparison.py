@@ -10,8 +10,10 @@ from rich.table import Table
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import Prediction, Predictor
 from medssl.metrics import dice
+from medssl.metrics.catalogue import CASE_SECONDS, DICE, PAVPU, SECONDS, metric_names
 
-SCORES = ("dice", "pavpu", "dice_difference", "pavpu_difference", "entropy_correlation", "seconds")
+COMPARED = metric_names((DICE, PAVPU))
+SCORES = (*COMPARED, *(f"{score}_difference" for score in COMPARED), "entropy_correlation", CASE_SECONDS.name)
 ComparedCase = dict[str, Any]
 
 
@@ -24,7 +26,7 @@ def case_rows(kind: str, sides: dict[str, Predictor], case: dict[str, Any], fold
     for name, predictor in sides.items():
         prediction, row = _scored(predictor, case, folder)
         first = first or (prediction, row)
-        row |= {f"{score}_difference": row[score] - first[1][score] for score in ("dice", "pavpu")}
+        row |= {f"{score}_difference": row[score] - first[1][score] for score in COMPARED}
         row["entropy_correlation"] = correlation(prediction.entropy, first[0].entropy)
         yield {"case": case["id"], kind: name, **row}
     print(f"{kind}s: {case['id']}", flush=True)
@@ -45,18 +47,18 @@ def mean_scores(kind: str, rows: Sequence[ComparedCase], side: str) -> dict[str,
 def summary_table(kind: str, rows: Sequence[ComparedCase]) -> Table:
     """A line for each side: mean Dice and PAvPU, difference of the means (largest of a case), correlation (least)."""
     table = Table(title="differences from the first line, of the same cases", box=box.SIMPLE)
-    scores = ("Dice", "differs (most)", "PAvPU", "differs (most)", "entropy, r (least)", "s")
+    scores = (DICE.label, "differs (most)", PAVPU.label, "differs (most)", "entropy, r (least)", SECONDS.name)
     table.add_column(kind, min_width=10)
     for title in ("cases", *scores):
         table.add_column(title, overflow="fold")
     for side in dict.fromkeys(row[kind] for row in rows):
         own = [row for row in rows if row[kind] == side]
         mean, cells = mean_scores(kind, rows, side), [side, str(len(own))]
-        for score in ("dice", "pavpu"):
+        for score in COMPARED:
             most = max(abs(row[f"{score}_difference"]) for row in own)
             cells += [f"{mean[score]:.4f}", f"{mean[f'{score}_difference']:+.4f} ({most:.4f})"]
         least = min(row["entropy_correlation"] for row in own)
-        table.add_row(*cells, f"{mean['entropy_correlation']:.4f} ({least:.4f})", f"{mean['seconds']:.1f}")
+        table.add_row(*cells, f"{mean['entropy_correlation']:.4f} ({least:.4f})", f"{mean[CASE_SECONDS.name]:.1f}")
     return table
 
 
@@ -65,5 +67,6 @@ def _scored(predictor: Predictor, case: dict[str, Any], folder: str) -> tuple[Pr
     evaluation = Evaluation(predictor, [case], folder)
     label = evaluation.scoring.label_of(case, prediction)
     overlaps = [dice(prediction.segmentation == index, label == index) for index in predictor.structures]
-    pavpu = evaluation.scoring.uncertainty_scores(prediction, label)["pavpu"]
-    return prediction, {"dice": float(np.mean(overlaps)), "pavpu": pavpu, "seconds": seconds}
+    pavpu = evaluation.scoring.uncertainty_scores(prediction, label)[PAVPU.name]
+    scores = {DICE.name: float(np.mean(overlaps)), PAVPU.name: pavpu, CASE_SECONDS.name: seconds}
+    return prediction, scores

@@ -16,11 +16,27 @@ from medssl.core.files import write_text_atomically
 from medssl.inference.predictor import Prediction, Predictor
 from medssl.inference.scoring import CaseScoring
 from medssl.inference.workers import in_processes, paying_workers
+from medssl.metrics.catalogue import (
+    CASE_SECONDS,
+    DICE,
+    ECE,
+    ENTROPY_BITS,
+    JACCARD,
+    LABEL_ML,
+    PAVPU,
+    PREDICTED_ML,
+    STRUCTURE_METRICS,
+    UCE,
+    metric_names,
+)
 
 COLUMNS = (
-    "case", "structure", "dice", "jaccard", "hd95_mm", "asd_mm", "assd_mm", "empty", "label_ml", "predicted_ml",
-    "mean_entropy_bits", "pavpu", "uce", "ece", "seconds",
-)  # fmt: skip
+    "case",
+    "structure",
+    *metric_names(STRUCTURE_METRICS),
+    "empty",
+    *metric_names((LABEL_ML, PREDICTED_ML, ENTROPY_BITS, PAVPU, UCE, ECE, CASE_SECONDS)),
+)
 
 
 @dataclass
@@ -88,8 +104,8 @@ def require_consistent_overlaps(rows: Sequence[dict[str, Any]]) -> None:
     """Raise MedsslError unless mean Jaccard >= D / (2 - D) for the mean Dice D, as it must be (Jensen)."""
     if not rows:
         raise MedsslError("no case was evaluated: the split has no test cases. Give --test a number above 0.")
-    dice = float(np.mean([row["dice"] for row in rows]))
-    jaccard = float(np.mean([row["jaccard"] for row in rows]))
+    dice = float(np.mean([row[DICE.name] for row in rows]))
+    jaccard = float(np.mean([row[JACCARD.name] for row in rows]))
     if jaccard < dice / (2 - dice) - 1e-9:
         raise MedsslError(
             f"mean Dice {dice} and Jaccard {jaccard} contradict each other: the metrics are wrong. Do not use the "

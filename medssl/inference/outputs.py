@@ -42,10 +42,10 @@ def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, An
     voxel_ml = float(np.prod(spacing_mm)) / 1000
     near = structure_surroundings(segmentation, spacing_mm, structures)
     around = {name: entropy_around(mask, entropy) for name, mask in near.items()}
-    found = {}
+    described = {}
     for index, name in structures.items():
         inside = segmentation == index
-        found[name] = {
+        described[name] = {
             "class": index,
             "volume_ml": round(float(inside.sum()) * voxel_ml, 4),
             "mean_entropy_bits": round(float(entropy[inside].mean()) if inside.any() else 0.0, 6),
@@ -59,7 +59,7 @@ def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, An
         "id": prediction.case_id,
         "score": round(float(np.mean(list(around.values()))), 6),
         "mean_entropy_bits": round(float(entropy.mean()), 6),
-        "structures": found,
+        "structures": described,
         "uncertain_slices": [
             {"axis": need.axis, "index": need.index, "entropy_bits": round(need.entropy_bits, 4)} for need in needs
         ],

@@ -109,8 +109,8 @@ class Predictor:
     def __call__(self, case: dict[str, Any]) -> Prediction:
         prepared = self._preprocessing(case)
         with seeded(self.seed, case["id"]):
-            found = self.inferer.statistics(self._input(prepared), self.network)
-        return self._on_scans_grid(prepared, found)
+            statistics = self.inferer.statistics(self._input(prepared), self.network)
+        return self._on_scans_grid(prepared, statistics)
 
     def running(self, case: dict[str, Any], counts: Sequence[int]) -> Iterator[tuple[Prediction, float]]:
         """The prediction from the first n samples for each n of the rising `counts`, and the seconds they took.
@@ -119,16 +119,16 @@ class Predictor:
         """
         prepared = self._preprocessing(case)
         with seeded(self.seed, case["id"]):
-            found = self.inferer.running_statistics(self._input(prepared), self.network, counts)
-        for statistics in found:
+            statistics_by_count = self.inferer.running_statistics(self._input(prepared), self.network, counts)
+        for statistics in statistics_by_count:
             yield self._on_scans_grid(prepared, statistics), statistics.seconds
 
     def _input(self, prepared: dict[Hashable, Any]) -> Tensor:
         return prepared["image"].as_tensor()[None].to(self.device)
 
-    def _on_scans_grid(self, prepared: dict[Hashable, Any], found: MCStatistics) -> Prediction:
+    def _on_scans_grid(self, prepared: dict[Hashable, Any], statistics: MCStatistics) -> Prediction:
         image: MetaTensor = prepared["image"]
-        maps = torch.cat([found.mean[0], found.entropy, found.mutual_information]).cpu()
+        maps = torch.cat([statistics.mean[0], statistics.entropy, statistics.mutual_information]).cpu()
         # what was done to the image is undone for its maps
         tracked = MetaTensor(
             maps, meta=copy.deepcopy(image.meta), applied_operations=copy.deepcopy(image.applied_operations)
@@ -147,9 +147,10 @@ def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
     try:
         network.load_state_dict(weights.get("model", weights))
     except (RuntimeError, AttributeError) as error:
-        found = str(error).splitlines()
+        lines = str(error).splitlines()
+        reason = lines[1] if len(lines) > 1 else lines[0]  # torch's first line says only that loading failed
         raise CheckpointError(
-            f"{checkpoint}: holds another network's weights ({found[min(1, len(found) - 1)].strip()}). "
+            f"{checkpoint}: holds another network's weights ({reason.strip()}). "
             "Use the configuration it was trained with."
         ) from error
 

@@ -15,8 +15,9 @@ from medssl.data.split import read_split
 from medssl.inference.evaluation import Evaluation, evaluation_folder
 from medssl.inference.predictor import load_predictor
 from medssl.metrics import dice
+from medssl.metrics.catalogue import CASE_SECONDS, DICE, ECE, PAVPU, metric_names
 
-COLUMNS = ("case", "samples", "dice", "pavpu", "ece", "seconds")
+COLUMNS = ("case", "samples", *metric_names((DICE, PAVPU, ECE, CASE_SECONDS)))
 
 
 def write_sample_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
@@ -56,9 +57,9 @@ def case_rows(evaluation: Evaluation, case: dict[str, Any], counts: Sequence[int
         yield {
             "case": case["id"],
             "samples": count,
-            "dice": float(np.mean([dice(prediction.segmentation == index, label == index) for index in structures])),
-            "pavpu": uncertainty["pavpu"],
-            "ece": uncertainty["ece"],
-            "seconds": seconds,
+            DICE.name: float(np.mean([dice(prediction.segmentation == index, label == index) for index in structures])),
+            PAVPU.name: uncertainty[PAVPU.name],
+            ECE.name: uncertainty[ECE.name],
+            CASE_SECONDS.name: seconds,
         }
     print(f"samples: {case['id']}  {seconds:.1f} s", flush=True)

@@ -14,6 +14,20 @@ from medssl.data.volumes import read_volume
 from medssl.inference.outputs import write_maps
 from medssl.inference.predictor import Prediction
 from medssl.metrics import ece, evaluate_masks, pavpu, uce
+from medssl.metrics.catalogue import (
+    ASD,
+    ASSD,
+    CASE_SECONDS,
+    DICE,
+    ECE,
+    ENTROPY_BITS,
+    HD95,
+    JACCARD,
+    LABEL_ML,
+    PAVPU,
+    PREDICTED_ML,
+    UCE,
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +48,7 @@ class CaseScoring:
         """The case's rows; its `_seg` and `_entropy` are written into `folder`."""
         write_maps(prediction, folder, with_probabilities=False)
         label = self.label_of(case, prediction)
-        shared = {**self.uncertainty_scores(prediction, label), "seconds": seconds}
+        shared = {**self.uncertainty_scores(prediction, label), CASE_SECONDS.name: seconds}
         segmentation = prediction.segmentation
         return [
             {"case": case["id"], "structure": name}
@@ -56,25 +70,25 @@ class CaseScoring:
         entropy, window = prediction.entropy, self.pavpu_window
         certain_below = self.pavpu_threshold_bits
         return {
-            "mean_entropy_bits": float(entropy.mean()),
-            "pavpu": pavpu(correct, entropy, window, uncertainty_threshold=certain_below),
-            "uce": uce(entropy / np.log2(len(prediction.probs)), correct),
-            "ece": ece(prediction.probs, label),
+            ENTROPY_BITS.name: float(entropy.mean()),
+            PAVPU.name: pavpu(correct, entropy, window, uncertainty_threshold=certain_below),
+            UCE.name: uce(entropy / np.log2(len(prediction.probs)), correct),
+            ECE.name: ece(prediction.probs, label),
         }
 
 
 def mask_scores(predicted: np.ndarray, label: np.ndarray, spacing_mm: Sequence[float]) -> dict[str, Any]:
     """Overlap, surface distances in mm and volumes in ml of one structure; `empty` names the side without any."""
-    found = evaluate_masks(predicted, label, spacing_mm)
+    measured = evaluate_masks(predicted, label, spacing_mm)
     voxel_ml = float(np.prod(spacing_mm)) / 1000
     sides = {(True, True): "", (False, True): "prediction", (True, False): "label", (False, False): "both"}
     return {
-        "dice": found["dice"],
-        "jaccard": found["jaccard"],
-        "hd95_mm": found["hd95"],
-        "asd_mm": found["asd"],
-        "assd_mm": found["assd"],
+        DICE.name: measured["dice"],
+        JACCARD.name: measured["jaccard"],
+        HD95.name: measured["hd95"],
+        ASD.name: measured["asd"],
+        ASSD.name: measured["assd"],
         "empty": sides[bool(predicted.any()), bool(label.any())],
-        "label_ml": float(label.sum()) * voxel_ml,
-        "predicted_ml": float(predicted.sum()) * voxel_ml,
+        LABEL_ML.name: float(label.sum()) * voxel_ml,
+        PREDICTED_ML.name: float(predicted.sum()) * voxel_ml,
     }

@@ -2,8 +2,9 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from medssl.core.errors import ConfigError
 from medssl.core.run_folder import RunFolder
 from medssl.data.pipeline import Pipeline
 from medssl.inference.export import export_network, scan_settings
@@ -15,9 +16,14 @@ def export_slices(folder: RunFolder, bundle_root: str | Path, predictor: Predict
     """Write `bundle/` into the run's folder: `bundle_root`'s scans_inference.json with this run's facts and weights.
 
     The memory banks stay whole, so that a training after review begins where this one ended. Returns the path, None in
-    all but the first process.
+    all but the first process. Raises ConfigError for a network that does not say how it is built.
     """
-    network = cast(SampledNetwork, predictor.network)
+    network = predictor.network
+    if not isinstance(network, SampledNetwork):
+        raise ConfigError(
+            f"{type(network).__name__}: cannot be exported as a network of slices, expected a SampledNetwork, which "
+            "says how it is built. Derive it from medssl.networks.sampled.SampledNetwork."
+        )
     changes = {
         "network_def": {"_target_": network.builder, **network.arguments},
         **scan_settings(predictor),

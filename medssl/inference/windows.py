@@ -58,11 +58,18 @@ def few_samples(axes: Sequence[Sequence[int]], size: Sequence[int], window: Sequ
     alone = np.einsum("ijk,ia,jb,kc->abc", 1 / windows**2, *covers, optimize=True)
     first = alone / (2 * alone.max())
     for cell in zip(*np.unravel_index(windows.argsort(axis=None, kind="stable"), windows.shape), strict=True):
-        over = tuple(slice(*cover[i].nonzero()[0][[0, -1]] + (0, 1)) for cover, i in zip(covers, cell, strict=True))
+        over = tuple(_covering_windows(cover[place]) for cover, place in zip(covers, cell, strict=True))
         while (1 / counts[over]).sum() > windows[cell] ** 2 / samples + 1e-9:
             fewest = np.unravel_index((counts[over] - first[over]).argmin(), counts[over].shape)
             counts[over][fewest] += 1
     return counts
+
+
+def _covering_windows(is_covered: np.ndarray) -> slice:
+    """The windows along an axis that cover a cell, from the first to the last; is_covered: its row of `_cover`."""
+    covering = is_covered.nonzero()[0]
+    first, last = covering[0], covering[-1]
+    return slice(first, last + 1)
 
 
 def _cover(starts: Sequence[int], length: int, window: int) -> np.ndarray:

@@ -64,9 +64,14 @@ class ArchiveDatastore(SeriesDatastore):
 
     def list_images(self) -> list[str]:
         """The ids (series UIDs) in the archive, sorted."""
-        found = map(Dataset.from_json, self._client.search_for_series(search_filters=self._search_filter))
-        self._sizes = {uid: instances_of(one) for one in found if is_name(uid := str(one.SeriesInstanceUID))}
-        return sorted(self._sizes)
+        sizes = {}
+        for entry in self._client.search_for_series(search_filters=self._search_filter):
+            series = Dataset.from_json(entry)
+            uid = str(series.SeriesInstanceUID)
+            if is_name(uid):
+                sizes[uid] = instances_of(series)
+        self._sizes = sizes
+        return sorted(sizes)
 
     def version(self, image_id: str) -> str:
         """How many files the archive had of a series when its series were last listed."""
@@ -82,7 +87,7 @@ class ArchiveDatastore(SeriesDatastore):
         super().refresh()
         self.list_images()
         newest = self._segmentations()
-        self._take_labels({name: one for name, one in newest.items() if self._is_due(name, one)})
+        self._take_labels({name: label for name, label in newest.items() if self._is_due(name, label)})
 
     def _is_due(self, image_id: str, newest: Segmentation) -> bool:
         if image_id not in self._sizes or image_id not in self._datastore.objects:
@@ -102,23 +107,23 @@ class ArchiveDatastore(SeriesDatastore):
         One that cannot be used is left out, with a warning that says why.
         """
         served = set(self.list_images())
-        self._take_labels({name: one for name, one in self._segmentations().items() if name in served})
+        self._take_labels({name: label for name, label in self._segmentations().items() if name in served})
         return super().reviewed()
 
     def _bring(self, image_id: str, folder: Path) -> None:
-        found = find_series(self._client, image_id)
-        if found is None:
+        series = find_series(self._client, image_id)
+        if series is None:
             raise ImageNotFoundException(f"{image_id}: no such series in the archive")
-        download_series(self._client, str(found.StudyInstanceUID), image_id, folder)
-        self._fetched_at[image_id] = instances_of(found)
+        download_series(self._client, str(series.StudyInstanceUID), image_id, folder)
+        self._fetched_at[image_id] = instances_of(series)
 
     def _fits(self, image_id: str, folder: Path) -> bool:
         """Whether the archive has no more of the series than when it was downloaded; true while it is away."""
         try:
-            found = find_series(self._client, image_id)
+            series = find_series(self._client, image_id)
         except ARCHIVE_AWAY:
             return True
-        return found is None or instances_of(found) <= max(_files_in(folder), self._fetched_at.get(image_id, 0))
+        return series is None or instances_of(series) <= max(_files_in(folder), self._fetched_at.get(image_id, 0))
 
     def _is_current(self, image_id: str) -> bool:
         known = self._datastore.objects.get(image_id)
@@ -129,25 +134,26 @@ class ArchiveDatastore(SeriesDatastore):
         return self._sizes.get(image_id, 0) > max(known, self._fetched_at.get(image_id, 0))
 
     def _facts(self, image_id: str) -> dict[str, Any]:
-        found = find_series(self._client, image_id) or Dataset()
-        kept = {name: str(found[name].value) for name in _KEPT if name in found}
+        series = find_series(self._client, image_id) or Dataset()
+        kept = {name: str(series[name].value) for name in _KEPT if name in series}
         return {"SeriesInstanceUID": image_id, **kept, FILES: _files_in(self._image_folder / image_id)}
 
     def _segmentations(self) -> dict[str, Segmentation]:
         """Series -> the newest segmentation of it that a person has seen, and that is not known to be unusable."""
         newest: dict[str, Segmentation] = {}
         for entry in self._client.search_for_series(search_filters={"Modality": "SEG"}):
-            found = Dataset.from_json(entry)
-            seen = self._segmentation(str(found.StudyInstanceUID), str(found.SeriesInstanceUID))
+            series = Dataset.from_json(entry)
+            seen = self._segmentation(str(series.StudyInstanceUID), str(series.SeriesInstanceUID))
             if seen is None or seen.series in self._unusable(seen.of):
                 continue
             if seen.of not in newest or self._rank(newest[seen.of]) < self._rank(seen):
                 newest[seen.of] = seen
         return newest
 
-    def _rank(self, one: Segmentation) -> tuple[datetime, bool]:
+    def _rank(self, candidate: Segmentation) -> tuple[datetime, bool]:
         """By what the newest is found; of two that were made at the same time it is the one that is here."""
-        return one.made, one.of in self._datastore.objects and self._has(one.of, one)
+        is_here = candidate.of in self._datastore.objects and self._has(candidate.of, candidate)
+        return candidate.made, is_here
 
     def _segmentation(self, study: str, series: str) -> Segmentation | None:
         """What a series of modality SEG is, asked for once; None if it is no review."""
@@ -164,12 +170,16 @@ class ArchiveDatastore(SeriesDatastore):
     def left_out(self) -> list[dict[str, str]]:
         """`study` and `reason` of every segmentation that is newer than the label in use, and could not be used."""
         used, served = self._segmentations(), set(self.list_images())
-        seen = [one for one in self._seen.values() if one is not None and one.of in served]
-        newer = [one for one in seen if one.of not in used or used[one.of].made <= one.made]
-        reasons = {one.series: {**self._complained_of, **self._reasons(one.of)}.get(one.series) for one in newer}
-        found = [{"study": one.of, "reason": reason} for one in newer if (reason := reasons[one.series]) is not None]
+        left_out = []
+        for seen in self._seen.values():
+            if seen is None or seen.of not in served:
+                continue
+            is_outdated = seen.of in used and seen.made < used[seen.of].made
+            reason = {**self._complained_of, **self._reasons(seen.of)}.get(seen.series)
+            if reason is not None and not is_outdated:
+                left_out.append({"study": seen.of, "reason": reason})
         unread = [reason for series, reason in self._complained_of.items() if series not in self._seen]
-        return found + [{"study": "unknown", "reason": reason} for reason in unread]
+        return left_out + [{"study": "unknown", "reason": reason} for reason in unread]
 
     def _take_labels(self, newest: Mapping[str, Segmentation]) -> None:
         """Fetch the labels that are not here yet; where one is unusable, the one before it."""
@@ -231,11 +241,11 @@ class ArchiveDatastore(SeriesDatastore):
             self._complained_of[series] = _without_uids(error)
             logger.warning("A segmentation in the archive is left out. %s", self._complained_of[series])
 
-    def _fetched(self, image_id: str, one: Segmentation, scan: Header) -> Volume:
+    def _fetched(self, image_id: str, segmentation: Segmentation, scan: Header) -> Volume:
         """The label in a segmentation of the archive; DataError, UnusableSegmentation if it never will be one."""
         folder = self._image_folder / f".{secrets.token_hex(8)}.part"
         try:
-            download_series(self._client, one.study, one.series, folder)
+            download_series(self._client, segmentation.study, segmentation.series, folder)
             return self._classes_in(folder, scan, image_id)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -246,15 +256,15 @@ class ArchiveDatastore(SeriesDatastore):
             file = segmentation_in(folder)
             if file is None:
                 raise DataError(f"{image_id}: its segmentation series holds no single DICOM SEG file.")
-            found = open_segmentation(file, slice_spacing_mm=scan.spacing_mm[2])
-            if math.prod(found.header.shape) > math.prod(scan.shape):
+            stored = open_segmentation(file, slice_spacing_mm=scan.spacing_mm[2])
+            if math.prod(stored.header.shape) > math.prod(scan.shape):
                 raise DataError(
-                    f"{image_id}: a segmentation of {found.header.shape} voxels, its scan has {scan.shape}."
+                    f"{image_id}: a segmentation of {stored.header.shape} voxels, its scan has {scan.shape}."
                 )
-            label = reordered(Volume(found.voxels(), found.header.affine), scan)
+            label = reordered(Volume(stored.voxels(), stored.header.affine), scan)
             if _referenced(file) >= len(list(self.series_folder(image_id).iterdir())):
                 label = placed(label, scan)  # it knew the whole series: slices without a frame are empty ones
-            return submitted_label(label, scan, self.structures, dict(found.structures), image_id)
+            return submitted_label(label, scan, self.structures, dict(stored.structures), image_id)
         except DataError as error:
             raise UnusableSegmentation(str(error)) from error
         except MemoryError as error:
@@ -283,11 +293,11 @@ class ArchiveDatastore(SeriesDatastore):
         folder = self.series_folder(image_id)
         sources = [image_id, weights, str(_files_in(folder))]
         series, instance = (generate_uid(entropy_srcs=[part, *sources]) for part in ("series", "instance"))
-        found = {number: name for number, name in self.structures.items() if (segmentation.array == number).any()}
-        if not found or self._client.search_for_series(search_filters={"SeriesInstanceUID": series}):
+        present = {number: name for number, name in self.structures.items() if (segmentation.array == number).any()}
+        if not present or self._client.search_for_series(search_filters={"SeriesInstanceUID": series}):
             return
         maker, style = f"medssl {__version__}, weights {weights}", SegmentStyle(series_description="Proposal of medssl")
-        proposal = self._as_dicom(segmentation, folder, found, algorithm=maker, style=style)
+        proposal = self._as_dicom(segmentation, folder, present, algorithm=maker, style=style)
         proposal.SeriesInstanceUID = series
         proposal.SOPInstanceUID = proposal.file_meta.MediaStorageSOPInstanceUID = instance
         store_in_archive(self._client, proposal)

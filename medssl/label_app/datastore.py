@@ -180,13 +180,13 @@ class StudyDatastore(LockedDatastore):
             raise DataError(f"file that was sent: ends in '{extension[:16]}', expected {expected}.")
 
     def _list_files(self, path: str, patterns: Sequence[str]) -> dict[str, str]:
-        found = super()._list_files(path, patterns)
-        strange = {file for file in found if not is_name(self._to_id(file)[0])}
+        files = super()._list_files(path, patterns)
+        strange = {file for file in files if not is_name(self._to_id(file)[0])}
         if strange - self._left_out:
             self._left_out |= strange
             expected = "expected 1 to 64 letters, digits, '.', '-' or '_'. Rename them."
             logger.warning("%d files are left out for their names: %s", len(strange), expected)
-        return {file: place for file, place in found.items() if file not in strange}
+        return {file: place for file, place in files.items() if file not in strange}
 
     def _reconcile_datastore(self) -> None:
         with self._threads, self._processes:

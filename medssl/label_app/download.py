@@ -25,13 +25,13 @@ def download_series(client: DICOMwebClient, study: str, series: str, folder: Pat
 def find_series(client: DICOMwebClient, series: str) -> Dataset | None:
     """What the archive says of a series, None if it has none of this UID; raises as faults_of_series."""
     with faults_of_series(series):
-        found = map(Dataset.from_json, client.search_for_series(search_filters={"SeriesInstanceUID": series}))
-        return next((entry for entry in found if entry.SeriesInstanceUID == series), None)
+        entries = map(Dataset.from_json, client.search_for_series(search_filters={"SeriesInstanceUID": series}))
+        return next((entry for entry in entries if entry.SeriesInstanceUID == series), None)
 
 
-def instances_of(found: Dataset) -> int:
+def instances_of(series: Dataset) -> int:
     """How many files the archive has of a series it has found; 0 where it does not tell."""
-    return int(found.get("NumberOfSeriesRelatedInstances") or 0)
+    return int(series.get("NumberOfSeriesRelatedInstances") or 0)
 
 
 @contextmanager

@@ -102,7 +102,7 @@ def _can_be_stored(content: Any) -> bool:
                 return False
         elif isinstance(part, dict | list):
             inside = [*part.keys(), *part.values()] if isinstance(part, dict) else part
-            waiting += [(one, level + 1) for one in inside]
+            waiting += [(inner, level + 1) for inner in inside]
     return True
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from medssl.core.errors import ConfigError, DataError, MedsslError
 from medssl.core.files import FolderLock
+from medssl.core.flags import flag
 from medssl.core.run_folder import read_facts
 from medssl.data.datasets import dataset_facts
 from medssl.data.dicom_folders import dicom_files
@@ -23,9 +24,11 @@ from medssl.label_app import shim
 from medssl.label_app.model import trained_bundle
 from medssl.label_app.series_map import map_series, write_map
 from medssl.label_app.workspace import EXTENSIONS, Workspace, default_workspace, holds_scans, is_address
+from medssl.report.tasks import task_of
 from medssl.review.strategies import check_strategy
 
 ANY = "any"
+SIGN_ON = "MONAI_LABEL_AUTH_ENABLE"
 _EXTRA = "Install it with pip install 'medssl[label]'."
 
 
@@ -103,7 +106,7 @@ class LabelServer:
             "MONAI_LABEL_STUDIES": studies,
             "MONAI_LABEL_APP_CONF": json.dumps(conf),
             "MONAI_LABEL_SERVER_PORT": str(self.port),
-            "MONAI_LABEL_AUTH_ENABLE": str(_auth_is_on()).lower(),
+            SIGN_ON: str(_auth_is_on()).lower(),
             "MONAI_LABEL_AUTO_UPDATE_SCORING": "false",
             "MONAI_LABEL_DATASTORE": "",
             "MONAI_LABEL_SESSION_PATH": str(Workspace(workspace).sessions),
@@ -118,7 +121,7 @@ class LabelServer:
         if not is_private and not _auth_is_on():
             raise ConfigError(
                 f"--host {self.host}: others could read and change the studies. Keep 127.0.0.1, or switch on MONAI "
-                "Label's sign-on (MONAI_LABEL_AUTH_ENABLE=true and MONAI_LABEL_AUTH_REALM_URI)."
+                f"Label's sign-on ({SIGN_ON}=true and MONAI_LABEL_AUTH_REALM_URI)."
             )
         with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -145,8 +148,8 @@ class LabelServer:
         """Look for the series of a folder; DataError if there is none of the modality."""
         if "series" in conf:
             modality = None if conf["series"] == ANY else conf["series"]
-            found = map_series(Path(self.studies).resolve(), modality, workspace.root)
-            write_map(workspace.series_map, found)
+            series = map_series(Path(self.studies).resolve(), modality, workspace.root)
+            write_map(workspace.series_map, series)
 
     def _archive_settings(self, bundle: Path) -> dict[str, str]:
         if shutil.which("itkimage2segimage", path=str(Path(sys.executable).parent)) is None:
@@ -169,20 +172,21 @@ def require_extra() -> None:
 
 def newest_run(runs: Path = Path("runs")) -> Path:
     """The run below `runs` with a trained bundle of 3-D scans that was finished last; ConfigError if there is none."""
-    found = []
+    finished = []
     for weights in runs.glob("**/bundle/models/model.pt"):
         run = weights.parents[2]
         try:
             facts = read_facts(run)
+            is_of_scans = task_of(facts, run / "run.json").of_scans
         except (MedsslError, ValueError):
             continue
-        if facts.get("status") == "finished" and facts.get("task", "segmentation") == "segmentation":
-            found.append((str(facts.get("finished", "")), run))
-    if not found:
+        if facts.get("status") == "finished" and is_of_scans:
+            finished.append((str(facts.get("finished", "")), run))
+    if not finished:
         raise ConfigError(
             f"no finished run in {runs}: give a trained model with --bundle, or make one with `make demo`."
         )
-    return max(found)[1]
+    return max(finished)[1]
 
 
 def _require_writable(folder: Path) -> None:
@@ -198,7 +202,8 @@ def _modality_of(bundle: Path) -> str | None:
 
 
 def _auth_is_on() -> bool:
-    return os.environ.get("MONAI_LABEL_AUTH_ENABLE", "").lower() in ("1", "true", "yes", "on")
+    """Whether MONAI Label's sign-on is asked for; ConfigError for a value that says neither."""
+    return flag(os.environ.get(SIGN_ON) or "false", SIGN_ON)
 
 
 def _alias_pydicom_module() -> None:

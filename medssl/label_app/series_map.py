@@ -46,16 +46,18 @@ def series_id(uid: str) -> str:
     return f"series-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"
 
 
-def write_map(file: Path, found: dict[str, ServedSeries]) -> None:
+def write_map(file: Path, served: dict[str, ServedSeries]) -> None:
     """Store the map, for the server and the processes it starts."""
-    content = {name: {"stamp": one.stamp, "files": [str(path) for path in one.files]} for name, one in found.items()}
+    content = {
+        name: {"stamp": series.stamp, "files": [str(path) for path in series.files]} for name, series in served.items()
+    }
     write_text_atomically(file, json.dumps(content, indent=1))
 
 
 def read_map(file: Path) -> dict[str, ServedSeries]:
     """What write_map has stored."""
     content = json.loads(file.read_text())
-    return {name: ServedSeries(tuple(map(Path, one["files"])), one["stamp"]) for name, one in content.items()}
+    return {name: ServedSeries(tuple(map(Path, entry["files"])), entry["stamp"]) for name, entry in content.items()}
 
 
 def _stamp(files: Sequence[Path]) -> str:

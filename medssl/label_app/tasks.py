@@ -99,12 +99,12 @@ class BatchPrediction(BatchInferTask):
         results = {}
         for study in sorted(str(name) for name in self.get_images(request, datastore)):
             try:
-                found = infer({**request, "image": study, "save_label": True})
+                outcome = infer({**request, "image": study, "save_label": True})
             except MedsslError as error:
                 results[study] = {"failure": str(error)}
             else:
-                Path(found["file"]).unlink(missing_ok=True)
-                results[study] = found["params"]
+                Path(outcome["file"]).unlink(missing_ok=True)
+                results[study] = outcome["params"]
         return results
 
 

@@ -14,13 +14,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from monailabel.interfaces.datastore import Datastore
 from monailabel.interfaces.tasks.train import TrainTask
 
-from medssl.core.errors import DataError, MedsslError
+from medssl.core.errors import ConfigError, DataError, MedsslError
 from medssl.core.files import FolderLock, write_text_atomically
 from medssl.data.layouts import find_folder
 from medssl.inference.evaluation import Evaluation
@@ -52,6 +52,11 @@ class ReviewTraining(TrainTask):
 
     def __call__(self, request: dict[str, Any], datastore: Datastore) -> dict[str, Any]:
         """Train, compare, perhaps swap; the outcome. Raises what went wrong after noting it."""
+        if not isinstance(datastore, StudyDatastore):
+            raise ConfigError(
+                f"{type(datastore).__name__}: a store of studies that tells no reviewed labels, expected a "
+                "StudyDatastore. Start the server with 'medssl label'."
+            )
         trainings = self.model.workspace.trainings
         with FolderLock(trainings):
             number = 1 + max((int(path.name) for path in trainings.iterdir() if path.name.isdigit()), default=0)
@@ -59,7 +64,7 @@ class ReviewTraining(TrainTask):
             folder.mkdir()
             started, outcome = time.time(), dict[str, Any](training=folder.name, status="failed")
             try:
-                self._train(folder, _epochs(request), cast(StudyDatastore, datastore), outcome)
+                self._train(folder, _epochs(request), datastore, outcome)
             except MedsslError as error:
                 outcome["reason"] = str(error)
                 raise
@@ -78,9 +83,10 @@ class ReviewTraining(TrainTask):
             raise DataError("no reviewed study to train on. Submit labels first, of at least two patients.")
         run = run_examples(self.recipe.run, label_map, studies)
         ids = write_cases([*studies, *run], self.model.structures, folder / "data")
-        of_run = [name for name in ids[HELD_OUT] if name in {example.id for example in run}]
-        reviewed = [name for name in ids[HELD_OUT] if name not in of_run]
-        outcome["held_out"] = {"reviewed": reviewed, "validation_cases_of_the_run": of_run}
+        ids_of_run = {example.id for example in run}
+        validation = [name for name in ids[HELD_OUT] if name in ids_of_run]
+        reviewed = [name for name in ids[HELD_OUT] if name not in ids_of_run]
+        outcome["held_out"] = {"reviewed": reviewed, "validation_cases_of_the_run": validation}
         outcome["left_out_as_empty"] = ids["empty"]
         outcome["trained_on"] = {"labelled": len(ids[LABELLED]), "unlabelled": len(ids[UNLABELLED])}
         overlay = self.recipe.overlay(

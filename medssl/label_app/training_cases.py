@@ -1,6 +1,5 @@
 """The cases of a training after review, as a data set of the layout `folder`, with lists that say who is what."""
 
-import csv
 import hashlib
 import json
 import os
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from medssl.core.csv_files import write_rows
 from medssl.core.errors import DataError, MedsslError
 from medssl.core.files import write_text_atomically
 from medssl.data.dicom import patient_key
@@ -120,10 +120,9 @@ def write_cases(examples: Sequence[Example], structures: Mapping[int, str], fold
     write_text_atomically(folder / "dataset.json", json.dumps({"labels": {"background": 0, **names}}, indent=1))
     write_text_atomically(folder / "train.list", "\n".join([*ids[LABELLED], *ids[UNLABELLED]]))
     write_text_atomically(folder / "test.list", "\n".join(ids[HELD_OUT]))
-    with (folder / "patients.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [("case", "patient"), *((e.id, e.patient) for e in examples if e.id not in ids["empty"])]
-        )
+    used = [example for example in examples if example.id not in ids["empty"]]
+    patients = [{"case": example.id, "patient": example.patient} for example in used]
+    write_rows(folder / "patients.csv", ("case", "patient"), patients)
     return ids
 
 

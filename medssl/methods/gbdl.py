@@ -73,9 +73,9 @@ class LatentLearning(Method):
             terms["mse"] = F.mse_loss(output.reconstruction, reconstruction_target(image, output.reconstruction))
             loss = loss + self.mse_weight * terms["mse"]
         if labelled.any():
-            found = self.loss(output.logits, batch["label"][labelled])
-            loss = loss + found.pop("loss")
-            terms |= found
+            segmentation_terms = self.loss(output.logits, batch["label"][labelled])
+            loss = loss + segmentation_terms.pop("loss")
+            terms |= segmentation_terms
         return {"loss": loss, **terms}
 
     def _latent_terms(self, latent: RankOneGaussians | IndependentGaussians) -> dict[str, Tensor]:
@@ -134,14 +134,14 @@ class PosteriorLearning(Method):
         terms: dict[str, Tensor] = {}
         loss = logits.sum() * 0
         if labelled.any():
-            found = self.loss(logits[labelled], batch["label"][labelled])
-            loss = loss + labelled.float().mean() * found.pop("loss")
-            terms |= found
+            segmentation_terms = self.loss(logits[labelled], batch["label"][labelled])
+            loss = loss + labelled.float().mean() * segmentation_terms.pop("loss")
+            terms |= segmentation_terms
         if (~labelled).any():
             target, weight = self._targets(image[~labelled])
-            found = self.loss(logits[~labelled], target, weight)
-            loss = loss + (~labelled).float().mean() * found["loss"]
-            terms |= {"pseudo_ce": found["ce"], "pseudo_dice": found["dice"]}
+            pseudo_terms = self.loss(logits[~labelled], target, weight)
+            loss = loss + (~labelled).float().mean() * pseudo_terms["loss"]
+            terms |= {"pseudo_ce": pseudo_terms["ce"], "pseudo_dice": pseudo_terms["dice"]}
             if weight is not None:
                 terms["pseudo_weight"] = weight.mean()
         return {"loss": loss, **terms}

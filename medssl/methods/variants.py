@@ -103,10 +103,10 @@ def gbdl_variant(name: str) -> Variant:
     unknown = [part for part in parts if part not in VARIANTS]
     if unknown:
         raise ConfigError(f"variant '{unknown[0]}' is unknown. Known, also joined with '+': {', '.join(VARIANTS)}.")
-    found = VARIANTS[parts[0]]
+    variant = VARIANTS[parts[0]]
     for part in parts[1:]:
-        found = found.joined(VARIANTS[part])
-    return found
+        variant = variant.joined(VARIANTS[part])
+    return variant
 
 
 def build_teacher(variant: Variant, posterior: nn.Module, **lrl: Any) -> LRL | UNetTeacher:

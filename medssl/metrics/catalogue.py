@@ -1,6 +1,7 @@
 """Every number that is measured on scans: its unit, whether more or less of it is better, how it is shown."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,6 +85,11 @@ class Metric:
 
     def _with_unit(self, label: str) -> str:
         return f"{label} ({self.unit.name})" if self.unit.name else label
+
+
+def metric_names(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """The columns of these metrics in a table on disk."""
+    return tuple(metric.name for metric in metrics)
 
 
 DICE = Metric("dice", "Dice", "up", importance=1)

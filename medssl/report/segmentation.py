@@ -24,5 +24,6 @@ SEGMENTATION = Task(
     summary_table=structures_table,
     results_lead=scans_lead,
     write_sample_curve=write_sample_curve,
+    samples_by_case=True,
     of_scans=True,
 )

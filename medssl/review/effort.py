@@ -67,8 +67,8 @@ class Choice:
 
 def parse_budget(text: str) -> float:
     """Seconds of a time like 30min, 1h30, 1.5h or 90s; ConfigError for anything else and for no time at all."""
-    found = _BUDGET.fullmatch(text.strip().lower().replace(" ", ""))
-    parts = [float(part or 0) for part in found.groups()] if found else []
+    matched = _BUDGET.fullmatch(text.strip().lower().replace(" ", ""))
+    parts = [float(part or 0) for part in matched.groups()] if matched else []
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 60, 1), strict=True)) if parts else 0.0
     if not seconds:
         raise ConfigError(f"budget '{text}': expected a time above 0 with its unit, e.g. 30min, 1h30 or 90s.")

@@ -115,7 +115,7 @@ def view_of(affine: np.ndarray, shape: Sequence[int], axis: int, index: int) -> 
 def recorded_names(record: Mapping[str, Any]) -> dict[int, str]:
     """Class number -> name of the structures of a record. Raises DataError for one of an older version."""
     try:
-        return {int(found["class"]): name for name, found in record["structures"].items()}
+        return {int(structure["class"]): name for name, structure in record["structures"].items()}
     except KeyError:
         raise DataError(f"case {record.get('id')}: its record numbers no structures. {PREDICT_AGAIN}") from None
 

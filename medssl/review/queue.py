@@ -77,13 +77,13 @@ def build_queue(
     needs: dict[str, float] = {}
     for case in source.cases:
         try:
-            found = measure(case, source.structures, effort)
-            needs[case.id] = need_of(found.record, strategy, structure, seed)
+            case_measures = measure(case, source.structures, effort)
+            needs[case.id] = need_of(case_measures.record, strategy, structure, seed)
         except DataError as error:
             failures[case.id] = str(error)
         else:
-            measured[case.id] = found
-    ids = order([found.record for found in measured.values()], strategy, seed, structure)
+            measured[case.id] = case_measures
+    ids = order([case_measures.record for case_measures in measured.values()], strategy, seed, structure)
     seconds = [effort.seconds(measured[case].work) for case in ids]
     choices = choose(seconds, budget_seconds) if budget_seconds is not None else [None] * len(ids)
     entries = [

@@ -94,11 +94,11 @@ def source_by_predicting(
 ) -> Source:
     """The scans, predicted by a trained bundle into `predictions`; finished ones are not predicted again."""
     predictor = load_predictor(bundle, samples=samples, device=str(local_device()))
-    found = scans_in(scans)
-    engine = PredictionEngine(predictor, found, predictions, with_probabilities=False)
+    listed = scans_in(scans)
+    engine = PredictionEngine(predictor, listed, predictions, with_probabilities=False)
     engine.run()
     cases = [
-        ReviewCase(case["id"], case["image"], Path(predictions)) for case in found if case["id"] not in engine.failures
+        ReviewCase(case["id"], case["image"], Path(predictions)) for case in listed if case["id"] not in engine.failures
     ]
     return Source(_name(scans), cases, engine.failures, predictor.structures, predictor.pipeline.facts.window)
 
@@ -112,15 +112,15 @@ def source_of_predictions(scans: str | Path, predictions: str | Path) -> Source:
     folder = Path(predictions)
     if (folder / "run.json").is_file():
         return source_of_run(folder, scans)
-    found = scans_in(scans)
+    listed = scans_in(scans)
     known = _known_failures(folder)
-    failures = {case["id"]: reason for case in found if (reason := _problem(case, folder, known))}
-    if len(failures) == len(found) and not known:
+    failures = {case["id"]: reason for case in listed if (reason := _problem(case, folder, known))}
+    if len(failures) == len(listed) and not known:
         raise DataError(
-            f"{folder}: a finished prediction of none of the {len(found)} scans in {scans} "
-            f"(first: {failures[found[0]['id']]}). Give the folder that 'medssl predict' wrote."
+            f"{folder}: a finished prediction of none of the {len(listed)} scans in {scans} "
+            f"(first: {failures[listed[0]['id']]}). Give the folder that 'medssl predict' wrote."
         )
-    cases = [ReviewCase(case["id"], case["image"], folder) for case in found if case["id"] not in failures]
+    cases = [ReviewCase(case["id"], case["image"], folder) for case in listed if case["id"] not in failures]
     return Source(_name(scans), cases, failures)
 
 

@@ -28,9 +28,9 @@ def write_worklist(queue: Queue, path: str | Path) -> Path:
 def _row(entry: Entry) -> dict[str, Any]:
     measured = entry.measured
     structures: dict[str, Any] = {}
-    for name, found in measured.record["structures"].items():
-        structures[f"{name}_entropy_bits"] = found["surroundings_entropy_bits"]
-        structures[f"{name}_ml"] = found["volume_ml"]
+    for name, measures in measured.record["structures"].items():
+        structures[f"{name}_entropy_bits"] = measures["surroundings_entropy_bits"]
+        structures[f"{name}_ml"] = measures["volume_ml"]
     return {
         "rank": entry.rank,
         "case": measured.case.id,

@@ -144,8 +144,8 @@ def _added_by_sbd(root: Path, train: Scenes, test: Scenes) -> Scenes:
     lines = listed.read_text().splitlines() if listed.is_file() else []
     named = {path.stem for path in masks} | {Path(line.split()[0]).stem for line in lines if line.strip()}
     extra = sorted(named - {Path(name).name for name in (*train.ids, *test.ids)})
-    found = _paired(root, [(f"JPEGImages/{name}.jpg", f"SegmentationClass/{name}.png") for name in extra])
-    return replace(found, masks=[mask_at(root, f"SegmentationClass/{name}.png") for name in extra])
+    scenes = _paired(root, [(f"JPEGImages/{name}.jpg", f"SegmentationClass/{name}.png") for name in extra])
+    return replace(scenes, masks=[mask_at(root, f"SegmentationClass/{name}.png") for name in extra])
 
 
 def _joined(first: Scenes, second: Scenes) -> Scenes:
@@ -196,15 +196,16 @@ def _beside(root: Path, images: Path, masks: Path) -> Scenes:
     """Images of a folder and masks of the same stem in another one; an image without a mask is unlabelled."""
     if not images.is_dir():
         raise DataError(f"{images}: no such folder, expected images there and masks in {masks}.")
-    found = sorted(path for path in images.iterdir() if path.suffix.lower() in SUFFIXES)
-    if not found:
+    paths = sorted(path for path in images.iterdir() if path.suffix.lower() in SUFFIXES)
+    if not paths:
         raise DataError(f"{images}: no image, expected {', '.join(sorted(SUFFIXES))}.")
     known = {path.stem: path for path in masks.iterdir()} if masks.is_dir() else {}
-    return Scenes(found, [known.get(path.stem) for path in found], [id_below(root, path) for path in found])
+    return Scenes(paths, [known.get(path.stem) for path in paths], [id_below(root, path) for path in paths])
 
 
 def _paired(root: Path, pairs: Sequence[tuple[str, str]]) -> Scenes:
-    images, masks = ([root / pair[i] for pair in pairs] for i in (0, 1))
+    images = [root / image for image, _ in pairs]
+    masks = [root / mask for _, mask in pairs]
     missing = [path for path in images if not path.is_file()]
     if missing:
         raise DataError(f"{missing[0]}: no such image, {len(missing)} of {len(images)} are missing.")

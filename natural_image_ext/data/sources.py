@@ -114,20 +114,20 @@ def _cifar(name: str, root: Path, download: bool, size: int | None) -> ImageSour
     from torchvision import datasets  # noqa: PLC0415  (takes seconds, and folders do without)
 
     kind = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
-    found = [_fetched(kind, root, download, train=part) for part in (True, False)]
-    train, test = (_numbered(n, part.data, part.targets) for n, part in zip(("train", "test"), found, strict=True))
-    return ImageSource(name, root, train, test, Pictures(), tuple(found[0].classes), size or 32)
+    fetched = [_fetched(kind, root, download, train=part) for part in (True, False)]
+    train, test = (_numbered(n, part.data, part.targets) for n, part in zip(("train", "test"), fetched, strict=True))
+    return ImageSource(name, root, train, test, Pictures(), tuple(fetched[0].classes), size or 32)
 
 
 def _stl10(name: str, root: Path, download: bool, size: int | None) -> ImageSource:
     from torchvision import datasets  # noqa: PLC0415
 
     parts = ("train", "test", "unlabeled")
-    found = [_fetched(datasets.STL10, root, download, split=part) for part in parts]
+    fetched = [_fetched(datasets.STL10, root, download, split=part) for part in parts]
     train, test, unlabelled = (
-        _numbered(name, part.data.transpose(0, 2, 3, 1), part.labels) for name, part in zip(parts, found, strict=True)
+        _numbered(name, part.data.transpose(0, 2, 3, 1), part.labels) for name, part in zip(parts, fetched, strict=True)
     )
-    return ImageSource(name, root, train, test, unlabelled, tuple(found[0].classes), size or 96)
+    return ImageSource(name, root, train, test, unlabelled, tuple(fetched[0].classes), size or 96)
 
 
 def _numbered(part: str, pixels: np.ndarray, labels: Iterable[int]) -> Pictures:
@@ -157,18 +157,18 @@ def _default_size(name: str) -> int:
 
 
 def _class_folders(folder: Path, classes: tuple[str, ...], root: Path) -> Pictures:
-    found = [pictures_in(folder / name, number, root) for number, name in enumerate(classes)]
-    for name, pictures in zip(classes, found, strict=True):
+    by_class = [pictures_in(folder / name, number, root) for number, name in enumerate(classes)]
+    for name, pictures in zip(classes, by_class, strict=True):
         if not len(pictures):
             raise DataError(f"{folder / name}: no picture, expected at least one of class '{name}'.")
-    return joined(found)
+    return joined(by_class)
 
 
 def pictures_in(folder: Path, label: int, root: Path) -> Pictures:
     """All pictures below `folder`, in the order of their paths; none where there is no such folder."""
-    found: list[Picture] = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
-    ids = [path.relative_to(root).as_posix() for path in found if isinstance(path, Path)]
-    return Pictures(found, [label] * len(found), ids)
+    paths: list[Picture] = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    ids = [path.relative_to(root).as_posix() for path in paths if isinstance(path, Path)]
+    return Pictures(paths, [label] * len(paths), ids)
 
 
 def _fetched(kind: Callable[..., Any], root: Path, download: bool, **part: Any) -> Any:

@@ -97,10 +97,10 @@ def _assembled(
 
 
 def _places_by_class(labels: list[int], classes: int) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
+    places: dict[int, list[int]] = defaultdict(list)
     for place, label in enumerate(labels):
-        found[label].append(place)
-    return {label: found[label] for label in range(classes)}
+        places[label].append(place)
+    return {label: places[label] for label in range(classes)}
 
 
 def _take_test(by_class: dict[int, list[int]], test: int | float, split_seed: int) -> list[int]:

@@ -8,20 +8,22 @@ from typing import Any
 import torch
 
 from medssl.core.errors import DataError
+from medssl.metrics.catalogue import metric_names
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures, pictures_in
 from natural_image_ext.inference.folder import FolderPredictions
 from natural_image_ext.inference.predictor import PicturePredictor
+from natural_image_ext.metrics import CONFIDENCE, UNCERTAINTY
 
-COLUMNS = ("sample", "predicted", "confidence", "uncertainty_nats")
+COLUMNS = ("sample", "predicted", *metric_names((CONFIDENCE, UNCERTAINTY)))
 
 
 def find_pictures(folder: str | Path) -> Pictures:
     """All pictures below `folder`; DataError if there are none."""
-    found = pictures_in(Path(folder), -1, Path(folder))
-    if not len(found):
+    pictures = pictures_in(Path(folder), -1, Path(folder))
+    if not len(pictures):
         raise DataError(f"{folder}: no picture. Give a folder of pictures with --dataset_dir.")
-    return found
+    return pictures
 
 
 @dataclass
@@ -40,8 +42,8 @@ class PicturePredictions(FolderPredictions):
             {
                 "sample": readable.ids[place],
                 "predicted": self.predictor.classes[int(probs[place].argmax())],
-                "confidence": probs[place].max().item(),
-                "uncertainty_nats": unsure[place].item(),
+                CONFIDENCE.name: probs[place].max().item(),
+                UNCERTAINTY.name: unsure[place].item(),
             }
             for place in torch.argsort(unsure, descending=True).tolist()
         ]

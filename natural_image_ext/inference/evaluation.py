@@ -13,13 +13,22 @@ from torch import Tensor
 from medssl.core.csv_files import write_rows
 from medssl.core.files import write_text_atomically
 from medssl.metrics.calibration import uce
+from medssl.metrics.catalogue import UCE, metric_names
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.inference.predictor import PicturePredictor
+from natural_image_ext.metrics import (
+    CONFIDENCE,
+    ERROR,
+    MEAN_UNCERTAINTY,
+    PICTURE_ACCURACY,
+    TOP5_ERROR,
+    UNCERTAINTY,
+)
 
 BINS = 15
 TOP = 5
-COLUMNS = ("sample", "label", "predicted", "confidence", "uncertainty_nats", "error", "top5_error")
+COLUMNS = ("sample", "label", "predicted", *metric_names((CONFIDENCE, UNCERTAINTY, ERROR, TOP5_ERROR)))
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,8 @@ class PictureEvaluation:
         write_text_atomically(folder / "metrics.json", json.dumps(metrics, indent=1))
         settings = {**self.predictor.settings(), "uce_bins": BINS, "n_pictures": len(labels)}
         write_text_atomically(folder / "settings.json", json.dumps(settings, indent=1))
-        print(f"evaluation: {len(labels)} pictures, error {metrics['error']:.4f}, UCE {metrics['uce']:.4f}", flush=True)
+        error, gap = metrics[ERROR.name], metrics[UCE.name]
+        print(f"evaluation: {len(labels)} pictures, error {error:.4f}, UCE {gap:.4f}", flush=True)
         return metrics
 
 
@@ -75,25 +85,25 @@ class _Table:
 
     def metrics(self) -> dict[str, Any]:
         shares = (self.uncertainty / self.largest).clamp(0, 1)
-        found = {
+        metrics = {
             "pictures": len(self.labels),
-            "error": self.wrong.double().mean().item(),
-            "uce": uce(shares.numpy(), (~self.wrong).numpy(), BINS),
-            "mean_uncertainty_nats": self.uncertainty.mean().item(),
+            ERROR.name: self.wrong.double().mean().item(),
+            UCE.name: uce(shares.numpy(), (~self.wrong).numpy(), BINS),
+            MEAN_UNCERTAINTY.name: self.uncertainty.mean().item(),
         }
-        return found if self.far is None else {**found, "top5_error": self.far.double().mean().item()}
+        return metrics if self.far is None else {**metrics, TOP5_ERROR.name: self.far.double().mean().item()}
 
     def of_classes(self, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
         """Accuracy and mean uncertainty of every class that has pictures."""
-        found = {}
+        by_class = {}
         for number, name in enumerate(classes):
             chosen = self.labels == number
             if chosen.any():
-                found[name] = {
-                    "accuracy": 1 - self.wrong[chosen].double().mean().item(),
-                    "mean_uncertainty_nats": self.uncertainty[chosen].mean().item(),
+                by_class[name] = {
+                    PICTURE_ACCURACY.name: 1 - self.wrong[chosen].double().mean().item(),
+                    MEAN_UNCERTAINTY.name: self.uncertainty[chosen].mean().item(),
                 }
-        return found
+        return by_class
 
     def rows(self, ids: list[str], classes: tuple[str, ...]) -> list[dict[str, Any]]:
         rows = []
@@ -102,9 +112,9 @@ class _Table:
                 "sample": sample,
                 "label": classes[self.labels[place]],
                 "predicted": classes[self.predicted[place]],
-                "confidence": self.confidence[place].item(),
-                "uncertainty_nats": self.uncertainty[place].item(),
-                "error": int(self.wrong[place]),
+                CONFIDENCE.name: self.confidence[place].item(),
+                UNCERTAINTY.name: self.uncertainty[place].item(),
+                ERROR.name: int(self.wrong[place]),
             }
-            rows.append(row if self.far is None else {**row, "top5_error": int(self.far[place])})
+            rows.append(row if self.far is None else {**row, TOP5_ERROR.name: int(self.far[place])})
         return rows

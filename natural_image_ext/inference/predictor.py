@@ -37,12 +37,12 @@ class PicturePredictor:
     def __call__(self, pictures: Pictures) -> Tensor:
         """Probabilities (N, C) in double precision; the same for the same pictures and seed."""
         self.network.eval()
-        found = [torch.empty(0, len(self.classes), dtype=torch.double)]
+        probs_of_batches = [torch.empty(0, len(self.classes), dtype=torch.double)]
         loader = DataLoader(LabelledPictures(pictures, Views(self.size).plain()), batch_size=self.batch_size)
         for number, batch in enumerate(loader):
             with seeded(self.seed, number):
-                found.append(self.inferer(batch["image"].to(self.device), self.network).double().cpu())
-        return torch.cat(found)
+                probs_of_batches.append(self.inferer(batch["image"].to(self.device), self.network).double().cpu())
+        return torch.cat(probs_of_batches)
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides picture and weights."""

@@ -14,13 +14,15 @@ from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
 from medssl.core.run_files import SAMPLES
 from medssl.inference.sample_curve import rising_counts
+from medssl.metrics.catalogue import CASE_SECONDS, UCE, metric_names
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import read_image_split
 from natural_image_ext.inference.evaluation import measure
 from natural_image_ext.inference.predictor import PicturePredictor, load_picture_predictor
 from natural_image_ext.inference.sampling import SampledInferer
+from natural_image_ext.metrics import ERROR
 
-COLUMNS = ("samples", "error", "uce", "seconds")
+COLUMNS = ("samples", *metric_names((ERROR, UCE, CASE_SECONDS)))
 
 
 def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
@@ -38,8 +40,15 @@ def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | Non
     rows = []
     for count in counts:
         probs, seconds = _timed(predictor, test, count)
-        found = measure(probs, torch.tensor(test.labels))
-        rows.append({"samples": count, "error": found["error"], "uce": found["uce"], "seconds": seconds / len(test)})
+        measured = measure(probs, torch.tensor(test.labels))
+        rows.append(
+            {
+                "samples": count,
+                ERROR.name: measured[ERROR.name],
+                UCE.name: measured[UCE.name],
+                CASE_SECONDS.name: seconds / len(test),
+            }
+        )
         print(f"samples: T = {count}  {seconds:.1f} s", flush=True)
     path = Path(run) / SAMPLES
     write_rows(path, COLUMNS, rows)
@@ -60,6 +69,6 @@ class _Timed(SampledInferer):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         started = time.perf_counter()
-        found = super().__call__(*args, **kwargs)
+        probs = super().__call__(*args, **kwargs)
         self.seconds += time.perf_counter() - started
-        return found
+        return probs

@@ -13,8 +13,9 @@ from medssl.core.files import write_bytes_atomically
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.inference.folder import FolderPredictions
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
+from natural_image_ext.metrics import SCENE_ENTROPY
 
-COLUMNS = ("sample", "mean_entropy_nats")
+COLUMNS = ("sample", SCENE_ENTROPY.name)
 
 
 @dataclass
@@ -32,20 +33,20 @@ class ScenePredictions(FolderPredictions):
         rows: list[dict[str, Any]] = []
         for place, name in enumerate(self.images.ids):
             try:
-                found = self.predictor(self.images.read(place), name)
+                prediction = self.predictor(self.images.read(place), name)
             except DataError as error:
                 self.failures[name] = str(error)
                 continue
-            self._write(folder, name, found)
-            rows.append({"sample": name, "mean_entropy_nats": float(found.entropy.mean())})
-        rows.sort(key=lambda row: -row["mean_entropy_nats"])
+            self._write(folder, name, prediction)
+            rows.append({"sample": name, SCENE_ENTROPY.name: float(prediction.entropy.mean())})
+        rows.sort(key=lambda row: -row[SCENE_ENTROPY.name])
         self.write_table(COLUMNS, rows)
         return rows
 
-    def _write(self, folder: Path, name: str, found: ScenePrediction) -> None:
+    def _write(self, folder: Path, name: str, prediction: ScenePrediction) -> None:
         stem = Path(name).with_suffix("").as_posix()
-        grey = found.entropy / np.log(len(self.predictor.classes)) * 255
-        for kind, values in (("classes", found.classes), ("entropy", grey.round().clip(0, 255).astype(np.uint8))):
+        grey = prediction.entropy / np.log(len(self.predictor.classes)) * 255
+        for kind, values in (("classes", prediction.classes), ("entropy", grey.round().clip(0, 255).astype(np.uint8))):
             buffer = io.BytesIO()
             Image.fromarray(values).save(buffer, "PNG")
             write_bytes_atomically(folder / f"{stem}_{kind}.png", buffer.getvalue())

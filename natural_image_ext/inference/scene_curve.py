@@ -10,11 +10,13 @@ from medssl.core.errors import ConfigError
 from medssl.core.run_files import SAMPLES
 from medssl.core.run_folder import read_facts
 from medssl.inference.sample_curve import rising_counts
+from medssl.metrics.catalogue import CASE_SECONDS, PAVPU, metric_names
 from natural_image_ext.data.scene_splits import read_scene_split
 from natural_image_ext.inference.scene_evaluation import SceneEvaluation, kept_settings
 from natural_image_ext.inference.scene_predictor import load_scene_predictor
+from natural_image_ext.metrics import MIOU, SECONDS_PER_IMAGE
 
-COLUMNS = ("samples", "miou", "pavpu", "seconds")
+COLUMNS = ("samples", *metric_names((MIOU, PAVPU, CASE_SECONDS)))
 
 
 def write_scene_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
@@ -34,7 +36,12 @@ def write_scene_curve(run: str | Path, values: Sequence[int], limit: int | None 
         with tempfile.TemporaryDirectory() as folder:
             metrics = SceneEvaluation(predictor, scenes, folder, void, **kept).run()
         rows.append(
-            dict(zip(COLUMNS, (count, metrics["miou"], metrics["pavpu"], metrics["seconds_per_image"]), strict=True))
+            {
+                "samples": count,
+                MIOU.name: metrics[MIOU.name],
+                PAVPU.name: metrics[PAVPU.name],
+                CASE_SECONDS.name: metrics[SECONDS_PER_IMAGE.name],
+            }
         )
     path = Path(run) / SAMPLES
     write_rows(path, COLUMNS, rows)

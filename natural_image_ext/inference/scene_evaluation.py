@@ -15,11 +15,13 @@ from medssl.core.csv_files import write_rows
 from medssl.core.errors import DataError
 from medssl.core.files import write_bytes_atomically, write_text_atomically
 from medssl.metrics import pavpu
+from medssl.metrics.catalogue import CASE_SECONDS, PAVPU, metric_names
 from natural_image_ext.data.scene_views import centre_of, read_scene
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
+from natural_image_ext.metrics import IMAGE_ACCURACY, MIOU, PIXEL_ACCURACY, SCENE_ENTROPY, SECONDS_PER_IMAGE
 
-COLUMNS = ("case", "structure", "miou", "accuracy", "pavpu", "mean_entropy_nats", "seconds")
+COLUMNS = ("case", "structure", *metric_names((MIOU, IMAGE_ACCURACY, PAVPU, SCENE_ENTROPY, CASE_SECONDS)))
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,18 @@ class SceneEvaluation:
             rows.append(row)
         ious = iou_of_classes(confusion)
         metrics = {
-            "miou": float(np.nanmean(ious)),
-            "accuracy": float(np.trace(confusion) / max(1, confusion.sum())),
-            "pavpu": float(np.nanmean([row["pavpu"] for row in rows])),
-            "seconds_per_image": float(np.mean([row["seconds"] for row in rows])),
+            MIOU.name: float(np.nanmean(ious)),
+            PIXEL_ACCURACY.name: float(np.trace(confusion) / max(1, confusion.sum())),
+            PAVPU.name: float(np.nanmean([row[PAVPU.name] for row in rows])),
+            SECONDS_PER_IMAGE.name: float(np.mean([row[CASE_SECONDS.name] for row in rows])),
             "images": len(rows),
             "classes": {name: float(iou) for name, iou in zip(self.predictor.classes, ious, strict=True)},
         }
         write_rows(folder / "per_case.csv", COLUMNS, rows)
         write_text_atomically(folder / "metrics.json", json.dumps(metrics, indent=1))
         write_text_atomically(folder / "settings.json", json.dumps(self._settings(), indent=1))
-        print(f"evaluation: {len(rows)} images, mIoU {metrics['miou']:.4f}, PAvPU {metrics['pavpu']:.4f}", flush=True)
+        miou, certain = metrics[MIOU.name], metrics[PAVPU.name]
+        print(f"evaluation: {len(rows)} images, mIoU {miou:.4f}, PAvPU {certain:.4f}", flush=True)
         return metrics
 
     def _evaluate(self, place: int, folder: Path) -> tuple[np.ndarray, dict[str, Any]]:
@@ -75,24 +78,24 @@ class SceneEvaluation:
         image, mask = centre_of(image, mask, self.crop_to)
         label = mask.numpy()
         started = time.perf_counter()
-        found = self.predictor(image, name)
+        prediction = self.predictor(image, name)
         seconds = time.perf_counter() - started
-        counted = confusion_matrix(found.classes, label, len(self.predictor.classes))
-        _write(prediction_file(folder, name), found)
+        counted = confusion_matrix(prediction.classes, label, len(self.predictor.classes))
+        _write(prediction_file(folder, name), prediction)
         row = {
             "case": name,
             "structure": "",
-            "miou": float(np.nanmean(iou_of_classes(counted))) if counted.any() else math.nan,
-            "accuracy": float(np.trace(counted) / counted.sum()) if counted.any() else math.nan,
-            "pavpu": pavpu(
-                found.classes == label,
-                found.entropy,
+            MIOU.name: float(np.nanmean(iou_of_classes(counted))) if counted.any() else math.nan,
+            IMAGE_ACCURACY.name: float(np.trace(counted) / counted.sum()) if counted.any() else math.nan,
+            PAVPU.name: pavpu(
+                prediction.classes == label,
+                prediction.entropy,
                 self.pavpu_window,
                 uncertainty_threshold=self.pavpu_threshold_nats,
                 counted=label != VOID,
             ),
-            "mean_entropy_nats": float(found.entropy.mean()),
-            "seconds": seconds,
+            SCENE_ENTROPY.name: float(prediction.entropy.mean()),
+            CASE_SECONDS.name: seconds,
         }
         return counted, row
 
@@ -134,7 +137,7 @@ def iou_of_classes(confusion: np.ndarray) -> np.ndarray:
     return np.divide(both, either, out=np.full(len(both), np.nan), where=either > 0)
 
 
-def _write(path: Path, found: ScenePrediction) -> None:
+def _write(path: Path, prediction: ScenePrediction) -> None:
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, classes=found.classes, entropy=found.entropy.astype(np.float16))
+    np.savez_compressed(buffer, classes=prediction.classes, entropy=prediction.entropy.astype(np.float16))
     write_bytes_atomically(path, buffer.getvalue())

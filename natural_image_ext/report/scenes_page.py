@@ -21,7 +21,7 @@ from natural_image_ext.data.scene_splits import read_scene_split
 from natural_image_ext.data.scene_views import centre_of, read_scene
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.inference.scene_evaluation import prediction_file
-from natural_image_ext.report.metrics import IMAGE_ACCURACY, MIOU, PIXEL_ACCURACY, SCENE_ENTROPY
+from natural_image_ext.metrics import IMAGE_ACCURACY, MIOU, PIXEL_ACCURACY, SCENE_ENTROPY
 from natural_image_ext.report.parts import percent_tiles, picture_or_problem
 
 TEMPLATE = "natural_image_ext.report/scenes_page.html.j2"

@@ -8,8 +8,7 @@ from medssl.report.run import Task
 from medssl.report.tables import measured_table
 from natural_image_ext.inference.sample_curve import write_picture_curve
 from natural_image_ext.inference.scene_curve import write_scene_curve
-from natural_image_ext.report import pictures_page, scenes_page
-from natural_image_ext.report.metrics import (
+from natural_image_ext.metrics import (
     ERROR,
     MIOU,
     PICTURE_ACCURACY,
@@ -19,6 +18,7 @@ from natural_image_ext.report.metrics import (
     SCENE_METRICS,
     TOP5_ERROR,
 )
+from natural_image_ext.report import pictures_page, scenes_page
 
 
 def _pictures_lead(rows: Sequence[ComparisonRow]) -> str:

@@ -8,7 +8,17 @@ from medssl.core.flags import flag
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(True, True), (False, False), ("true", True), ("False", False), ("false", False), ("yes", True), ("0", False)],
+    [
+        (True, True),
+        (False, False),
+        ("true", True),
+        ("False", False),
+        ("false", False),
+        ("yes", True),
+        ("0", False),
+        ("on", True),
+        ("OFF", False),
+    ],
 )
 def test_texts_are_read_as_flags(value, expected):
     assert flag(value, "resume") is expected

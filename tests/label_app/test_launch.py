@@ -59,6 +59,14 @@ def test_with_a_sign_on_another_host_is_taken(server, monkeypatch):
     assert server(host="0.0.0.0").environment()["MONAI_LABEL_AUTH_ENABLE"] == "true"
 
 
+def test_a_sign_on_that_is_neither_on_nor_off_is_refused_by_its_name(server, monkeypatch):
+    monkeypatch.setenv("MONAI_LABEL_AUTH_ENABLE", "perhaps")
+    with pytest.raises(ConfigError, match="MONAI_LABEL_AUTH_ENABLE 'perhaps': expected true or false"):
+        server().environment()
+    monkeypatch.setenv("MONAI_LABEL_AUTH_ENABLE", "")
+    assert server().environment()["MONAI_LABEL_AUTH_ENABLE"] == "false"
+
+
 def test_missing_folder_empty_folder_and_folder_of_series_are_refused(server, tmp_path):
     with pytest.raises(DataError, match="no such folder"):
         server(studies=str(tmp_path / "none")).environment()
@@ -132,15 +140,17 @@ def test_missing_extra_is_named(server, monkeypatch):
         server().environment()
 
 
-def test_newest_finished_run_is_the_default(trained_run, tmp_path):
-    for name, finished, status in (
-        ("old", "2026-01-01", "finished"),
-        ("new", "2026-02-01", "finished"),
-        ("x", "9", "failed"),
-    ):
+def test_newest_finished_run_on_scans_is_the_default(trained_run, tmp_path):
+    facts = json.loads((trained_run / "run.json").read_text())
+    for name, changes in {
+        "old": {"finished": "2026-01-01", "status": "finished"},
+        "new": {"finished": "2026-02-01", "status": "finished"},
+        "x": {"finished": "9", "status": "failed"},
+        "scenes": {"finished": "9", "status": "finished", "task": "scenes"},
+        "foreign": {"finished": "9", "status": "finished", "task": "of another package"},
+    }.items():
         shutil.copytree(trained_run / "bundle", tmp_path / name / "bundle")
-        facts = json.loads((trained_run / "run.json").read_text())
-        (tmp_path / name / "run.json").write_text(json.dumps({**facts, "finished": finished, "status": status}))
+        (tmp_path / name / "run.json").write_text(json.dumps({**facts, **changes}))
     assert newest_run(tmp_path) == tmp_path / "new"
     with pytest.raises(ConfigError, match="make demo"):
         newest_run(tmp_path / "none")

@@ -13,6 +13,7 @@ from medssl.data.layouts import find_folder
 from medssl.data.volumes import read_volume, write_nifti
 
 pytest.importorskip("monailabel", reason="needs pip install 'medssl[label]'")
+from monailabel.datastore.local import LocalDatastore
 
 import medssl.label_app.shim.sitecustomize  # noqa: F401
 from medssl.label_app import training
@@ -51,6 +52,12 @@ def model(label_bundle, tmp_path):
 @pytest.fixture
 def task(model):
     return ReviewTraining(model, find_recipe(model.given))
+
+
+def test_a_store_that_knows_no_reviews_is_refused_before_anything_is_written(task, tmp_path):
+    with pytest.raises(ConfigError, match=r"LocalDatastore: .*expected a StudyDatastore"):
+        task({}, LocalDatastore(str(tmp_path)))
+    assert not task.model.workspace.trainings.is_dir() or not list(task.model.workspace.trainings.iterdir())
 
 
 @pytest.fixture

@@ -99,12 +99,12 @@ def _is_complete_set(root: Path, facts: dict[str, Any]) -> bool:
     if not marker.is_file():
         return False
     try:
-        found = json.loads(marker.read_text())
+        stored = json.loads(marker.read_text())
     except ValueError as error:
         raise DataError(f"{marker}: not JSON ({error}). Delete the folder, or choose another one.") from error
-    if found != facts:
+    if stored != facts:
         raise DataError(
-            f"{marker}: holds the set {found}, expected {facts}. Delete the folder, choose another one, or ask for "
+            f"{marker}: holds the set {stored}, expected {facts}. Delete the folder, choose another one, or ask for "
             "the set that is there."
         )
     return True
@@ -114,7 +114,7 @@ def _refuse_other_scans(root: Path, names: Iterable[str]) -> None:
     """DataError where the folders to be written hold files that are not of this set, such as a user's own scans."""
     expected = {f"{name}.nii.gz" for name in names}
     for folder in (root / "images", root / "labels"):
-        found = sorted(path.name for path in folder.glob("[!.]*"))
-        if not expected.issuperset(found):
-            stranger = next(name for name in found if name not in expected)
+        present = sorted(path.name for path in folder.glob("[!.]*"))
+        if not expected.issuperset(present):
+            stranger = next(name for name in present if name not in expected)
             raise DataError(f"{folder / stranger}: not of this phantom set. Choose an empty folder for the phantoms.")

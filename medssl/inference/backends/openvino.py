@@ -22,12 +22,12 @@ class OpenVINOBackend(OneWindowBackend):
         self._encoder, self._decoder = compiled(encoder), compiled(decoder)
 
     def encode_window(self, window: Tensor) -> list[Tensor]:
-        found = self._encoder([window.numpy(force=True)])
-        return [torch.from_numpy(found[index].copy()) for index in range(len(found))]
+        features = self._encoder([window.numpy(force=True)])
+        return [torch.from_numpy(features[index].copy()) for index in range(len(features))]
 
     def decode_window(self, features: list[Tensor], masks: list[Tensor]) -> Tensor:
-        found = self._decoder([tensor.numpy(force=True) for tensor in (*features, *masks)])
-        return torch.from_numpy(found[0].copy())
+        outputs = self._decoder([tensor.numpy(force=True) for tensor in (*features, *masks)])
+        return torch.from_numpy(outputs[0].copy())
 
 
 class EncoderGraph(nn.Module):

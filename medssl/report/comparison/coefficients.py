@@ -38,7 +38,7 @@ def coefficient_curves(runs: Sequence[Run]) -> dict[str, list[Curve]]:
     ordered = sorted(runs, key=lambda run: run.place_in_tables)
     names = dict.fromkeys(name for run in ordered for name in run.method_facts.coefficients)
     curves = {name: _curves_of(name, runs) for name in names}
-    return {name: of_name for name, of_name in curves.items() if of_name}
+    return {name: own_curves for name, own_curves in curves.items() if own_curves}
 
 
 def named_by_coefficients(runs: Sequence[Run]) -> list[Run]:
@@ -92,9 +92,12 @@ def _row_key(run: Run) -> tuple[object, ...]:
 
 def _most_common(runs: Sequence[Run]) -> dict[str, float | None]:
     """Coefficient -> the value that most of the runs have; None where most have none."""
-    values = [_coefficients(run) for run in runs]
-    names = dict.fromkeys(name for of_run in values for name in of_run)
-    return {name: Counter(of_run.get(name) for of_run in values).most_common(1)[0][0] for name in names}
+    settings = [_coefficients(run) for run in runs]
+    usual = {}
+    for name in dict.fromkeys(name for values in settings for name in values):
+        counted = Counter(values.get(name) for values in settings)
+        [(usual[name], _)] = counted.most_common(1)
+    return usual
 
 
 def _named(run: Run, usual: Mapping[str, float | None]) -> Run:

@@ -46,14 +46,15 @@ def pair_runs(method: Sequence[Run], baseline: Sequence[Run], metric: Metric) ->
     if not seeds:
         return Pairs(notes=["not paired: no seed in common", *notes])
     differences = [_case_differences(ours[seed], theirs[seed], metric) for seed in seeds]
-    found = {row["case"] for seed in seeds for run in (ours[seed], theirs[seed]) for row in run.per_case}
-    cases = sorted(case for case in found if all(case in of_seed for of_seed in differences))
+    paired_runs = [run for seed in seeds for run in (ours[seed], theirs[seed])]
+    evaluated = {row["case"] for run in paired_runs for row in run.per_case}
+    cases = sorted(case for case in evaluated if all(case in by_case_of_seed for by_case_of_seed in differences))
     if not cases:
         return Pairs(notes=["not paired: no test case has a value in all runs", *notes])
-    if len(cases) < len(found):
-        notes.append(f"{len(cases)} of {len(found)} test cases: the others lack a value in some run")
+    if len(cases) < len(evaluated):
+        notes.append(f"{len(cases)} of {len(evaluated)} test cases: the others lack a value in some run")
     patients = {entry["id"]: str(entry.get("patient", entry["id"])) for entry in ours[seeds[0]].split.get("cases", [])}
-    values = np.array([[of_seed[case] for case in cases] for of_seed in differences])
+    values = np.array([[by_case_of_seed[case] for case in cases] for by_case_of_seed in differences])
     return Pairs(seeds, cases, [patients.get(case, case) for case in cases], values, notes)
 
 

@@ -113,8 +113,9 @@ def _refuse_repeated_seeds(runs: Sequence[Run]) -> None:
 
 def _seed_value(run: Run) -> SeedValue:
     metrics, facts = run.task.metrics, run.facts
-    overall = summarise(run.per_case, metrics)[-1:]
-    means = {name: stat.mean for row in overall for name, stat in row.stats.items()}
+    summary = summarise(run.per_case, metrics)
+    overall = summary[-1] if summary else None  # none of a run that was not evaluated
+    means = {} if overall is None else {name: stat.mean for name, stat in overall.stats.items()}
     measured = {metric.name: run.measured[metric.name] for metric in metrics if metric.name in run.measured}
     return SeedValue(
         name=str(facts["name"]),
@@ -122,6 +123,6 @@ def _seed_value(run: Run) -> SeedValue:
         split_hash=str(facts.get("split_hash", "")),
         status=run.status,
         unlabelled=int(facts.get("unlabelled") or 0),
-        missed=sum(row.missed for row in overall),
+        missed=0 if overall is None else overall.missed,
         means=means | measured,
     )

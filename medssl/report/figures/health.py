@@ -36,14 +36,14 @@ def health_records(run: Run) -> dict[str, list[Record]]:
     Signs of the latent are those of its own stage, of single steps or, where steps lack them, of epochs; the quality
     of pseudo-labels is measured with labels that training does not see.
     """
-    found: dict[str, list[Record]] = {}
+    signs: dict[str, list[Record]] = {}
     for key in TITLES:
         kinds = [run.records("step"), run.records("epoch")]
         if key == HIDDEN_QUALITY:
             kinds = [run.records("health"), run.records("validation")]
         having = [[r for r in records if key in r and _fits(key, r)] for records in kinds]
-        found[key] = next((records for records in having if records), [])
-    return {key: records for key, records in found.items() if records}
+        signs[key] = next((records for records in having if records), [])
+    return {key: records for key, records in signs.items() if records}
 
 
 def _fits(key: str, record: Record) -> bool:

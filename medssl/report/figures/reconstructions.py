@@ -34,24 +34,24 @@ def load_reconstructions(run_folder: Path) -> Reconstructions | None:
         return None
     try:
         with np.load(file, allow_pickle=False) as arrays:
-            found = Reconstructions(arrays["inputs"], arrays["reconstructions"], [str(name) for name in arrays["ids"]])
+            stored = Reconstructions(arrays["inputs"], arrays["reconstructions"], [str(name) for name in arrays["ids"]])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{file}: damaged ({error}). Remove it, or train the first stage again.") from error
-    shapes = found.inputs.shape, found.reconstructions.shape
-    if shapes[0] != shapes[1] or len(shapes[0]) != 3 or shapes[0][0] != len(found.ids):
-        raise DataError(f"{file}: inputs {shapes[0]}, reconstructions {shapes[1]}, {len(found.ids)} ids do not match.")
-    return found if found.ids else None
+    shapes = stored.inputs.shape, stored.reconstructions.shape
+    if shapes[0] != shapes[1] or len(shapes[0]) != 3 or shapes[0][0] != len(stored.ids):
+        raise DataError(f"{file}: inputs {shapes[0]}, reconstructions {shapes[1]}, {len(stored.ids)} ids do not match.")
+    return stored if stored.ids else None
 
 
 @styled
-def reconstruction_rows(found: Reconstructions) -> Figure:
+def reconstruction_rows(stored: Reconstructions) -> Figure:
     """Inputs in the first row, their reconstructions in the second, at most eight; the patient's right is left."""
-    count = min(MOST, len(found.ids))
+    count = min(MOST, len(stored.ids))
     width = (PAGE_WIDTH_IN - SIDE_IN - (MOST - 1) * GAP_IN) / MOST
-    height = width * found.inputs.shape[2] / found.inputs.shape[1]
+    height = width * stored.inputs.shape[2] / stored.inputs.shape[1]
     size = SIDE_IN + count * width + (count - 1) * GAP_IN, TITLE_IN + 2 * height + GAP_IN
     figure = Figure(figsize=size)
-    for row, pictures in enumerate((found.inputs, found.reconstructions)):
+    for row, pictures in enumerate((stored.inputs, stored.reconstructions)):
         for column in range(count):
             left, bottom = SIDE_IN + column * (width + GAP_IN), (1 - row) * (height + GAP_IN)
             box = (left / size[0], bottom / size[1], width / size[0], height / size[1])
@@ -60,7 +60,7 @@ def reconstruction_rows(found: Reconstructions) -> Figure:
             if column == 0:
                 axes.set_ylabel(ROWS[row], labelpad=4)
             if row == 0:
-                axes.set_title(_short(found.ids[column]), fontsize=7, color=MUTED, pad=4)
+                axes.set_title(_short(stored.ids[column]), fontsize=7, color=MUTED, pad=4)
     return figure
 
 

@@ -53,7 +53,7 @@ def sample_curves(rows: Sequence[SampleRow], task: Task) -> Figure:
     for axes, metric in zip(panels, task.sampled, strict=True):
         means = _draw_curve(axes, rows, metric.name, metric.axis_title)
         axes.set_ylim(share_limits(means))
-    if task.of_scans:
+    if task.samples_by_case:
         cases = len(rows) // len({row["samples"] for row in rows})
         time.set_title("mean of 1 case" if cases == 1 else f"mean of {cases} cases", loc="left")
     return figure

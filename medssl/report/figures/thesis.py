@@ -17,9 +17,11 @@ def thesis_figures(run: Run) -> dict[str, Callable[[], Figure] | None]:
 
     Raises DataError where a file is damaged.
     """
-    samples, signs, found = read_samples(run.folder, run.task), health_records(run), load_reconstructions(run.folder)
+    samples = read_samples(run.folder, run.task)
+    signs = health_records(run)
+    reconstructions = load_reconstructions(run.folder)
     return {
         "samples": partial(sample_curves, samples, run.task) if samples else None,
         "health": partial(training_health, signs, stage_starts(run)) if signs else None,
-        "reconstructions": partial(reconstruction_rows, found) if found else None,
+        "reconstructions": partial(reconstruction_rows, reconstructions) if reconstructions else None,
     }

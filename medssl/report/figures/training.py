@@ -38,13 +38,18 @@ def training_curves(run: Run) -> Figure:
 
 def by_stage(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
     """The records of each stage with its name, in step order; one nameless stage where a run has no stages."""
-    return [(name, list(found)) for name, found in groupby(records, lambda record: str(record.get("stage", "")))]
+    groups = groupby(records, lambda record: str(record.get("stage", "")))
+    return [(name, list(of_stage)) for name, of_stage in groups]
 
 
 def stage_starts(run: Run) -> dict[str, float]:
     """Name and first step of each stage."""
     records = run.records("step") or run.records("epoch")
-    return {name: float(series(found, "")[0][0]) for name, found in by_stage(records)}
+    starts = {}
+    for name, of_stage in by_stage(records):
+        steps, _ = series(of_stage, "")
+        starts[name] = float(steps[0])
+    return starts
 
 
 def mark_stages(axes: Axes, records: Sequence[Record], starts: Mapping[str, float]) -> None:
@@ -103,7 +108,7 @@ def _draw_loss(axes: Axes, run: Run) -> None:
 
 def _fit_both_stages(axes: Axes, steps: Sequence[Record]) -> None:
     """A logarithmic loss where the stages' losses are of different orders."""
-    losses = [series(found, "loss")[1] for _, found in by_stage(steps)]
+    losses = [series(of_stage, "loss")[1] for _, of_stage in by_stage(steps)]
     heights = [float(np.percentile(loss, 95)) for loss in losses if np.isfinite(loss).all() and (loss > 0).all()]
     if len(losses) == len(heights) > 1 and max(heights) > LOG_RATIO * min(heights):
         make_log(axes)
@@ -114,8 +119,8 @@ def _draw_learning_rate(axes: Axes, records: Sequence[Record]) -> None:
         return
     twin = axes.twinx()
     line: dict[str, Any] = {"color": SLATE, "lw": 1.2, "ls": (0, (4, 2))}
-    for _, found in by_stage(records):
-        twin.plot(*series(found, "lr"), **line)
+    for _, of_stage in by_stage(records):
+        twin.plot(*series(of_stage, "lr"), **line)
     twin.set_ylim(0, max(float(np.nanmax(series(records, "lr")[1])) * 1.25, 1e-12))
     twin.set_ylabel("learning rate", color=MUTED)
     twin.grid(visible=False)
@@ -124,8 +129,8 @@ def _draw_learning_rate(axes: Axes, records: Sequence[Record]) -> None:
 
 
 def _draw_validation(axes: Axes, records: Sequence[Record], metric: Metric) -> None:
-    for _, found in by_stage(records):
-        axes.plot(*series(found, metric.name), "-o", ms=4, color=TEAL, lw=1.8, mew=0)
+    for _, of_stage in by_stage(records):
+        axes.plot(*series(of_stage, metric.name), "-o", ms=4, color=TEAL, lw=1.8, mew=0)
     axes.set(xlabel="step", ylabel=f"validation {metric.axis_title}")
     _, values = series(records, metric.name)
     if np.isfinite(values).any():

@@ -50,11 +50,11 @@ def inspection_figure(inspections: Sequence[InspectedRuns]) -> Figure:
     width = PAGE_WIDTH_IN * min(1.0, columns / 3)
     figure = Figure(figsize=(max(width, 4.0), 5.2), layout="constrained")
     panels = figure.subplots(len(UNITS), columns, squeeze=False, sharex=True, sharey=True)
-    for column, found in enumerate(inspections):
+    for column, inspection in enumerate(inspections):
         for row, unit in enumerate(UNITS):
-            _draw_curves(panels[row, column], found, unit)
-        method = shorten(found.method, LONGEST_NAME, placeholder=" …")
-        panels[0, column].set_title(f"{found.dataset}, {found.labelled} labels\n{method}", loc="left")
+            _draw_curves(panels[row, column], inspection, unit)
+        method = shorten(inspection.method, LONGEST_NAME, placeholder=" …")
+        panels[0, column].set_title(f"{inspection.dataset}, {inspection.labelled} labels\n{method}", loc="left")
     panels[0, 0].legend(loc="lower right")
     for row in panels:
         row[0].set_ylabel("errors found")
@@ -88,9 +88,9 @@ def write_rounds_figure(result: ReviewRounds, path: Path) -> None:
     write_bytes_atomically(path, figure_png(rounds_figure(result)))
 
 
-def _draw_curves(axes: Axes, found: InspectedRuns, unit: str) -> None:
+def _draw_curves(axes: Axes, inspection: InspectedRuns, unit: str) -> None:
     for order in ORDERS:
-        curve = found.curves[unit, order]
+        curve = inspection.curves[unit, order]
         colour, line = LINES[order]
         axes.plot(curve.inspected, curve.found, line, color=colour, lw=1.8, label=order)
     axes.set(xlabel=f"{unit} inspected", xlim=(0, 1), ylim=(0, 1.02))

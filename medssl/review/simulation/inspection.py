@@ -71,7 +71,7 @@ def write_inspections(inspections: Sequence[Inspection], folder: str | Path) -> 
     from medssl.review.simulation.figures import write_inspection_figure  # noqa: PLC0415  (matplotlib takes a second)
 
     folder = Path(folder)
-    write_rows(folder / "inspection.csv", COLUMNS, [row for found in inspections for row in _rows(found)])
+    write_rows(folder / "inspection.csv", COLUMNS, [row for inspection in inspections for row in _rows(inspection)])
     write_text_atomically(folder / "inspection.md", grid_markdown(inspection_grid(inspections)) + "\n")
     write_inspection_figure(inspections, folder / "inspection.png")
     return [folder / f"inspection.{kind}" for kind in ("csv", "md", "png")]
@@ -83,22 +83,24 @@ def inspection_grid(inspections: Sequence[Inspection]) -> Grid:
     others = [order for order in ORDERS if order != "uncertainty"]
     titles = [*(f"{order.capitalize()} order" for order in ORDERS), *(f"Gain over {order}" for order in others)]
     lines = []
-    for found in inspections:
+    for inspection in inspections:
+        group = (inspection.dataset, inspection.method, str(inspection.labelled))
         for unit in UNITS:
-            named = [Cell(text) for text in (found.dataset, found.method, str(found.labelled), unit)]
-            areas = [area_cell(*found.area(unit, order)) for order in ORDERS]
-            gains = [gain_cell(*found.gain(unit, over)) for over in others]
+            named = [Cell(text) for text in (*group, unit)]
+            areas = [area_cell(*inspection.area(unit, order)) for order in ORDERS]
+            gains = [gain_cell(*inspection.gain(unit, over)) for over in others]
             lines.append(GridRow([*named, *areas, *gains]))
     return Grid([*texts, *(Column(title) for title in titles)], lines)
 
 
 def _inspect(dataset: str, method: str, labelled: int, runs: Sequence[Run]) -> Inspection:
     runs = sorted(runs, key=lambda run: run.facts["seed"])
-    found = {int(run.facts["seed"]): _curves_of(run) for run in runs}
-    if len(found) < len(runs):
+    curves_by_seed = {int(run.facts["seed"]): _curves_of(run) for run in runs}
+    if len(curves_by_seed) < len(runs):
         raise DataError(f"{runs[0].folder}: a seed of {method} on {dataset} comes twice. Give each run once.")
-    shared = sorted(set.intersection(*(set(cases) for cases in found.values())))
-    faultless = [case for case in shared if any(_has_no_error(cases[case]) for cases in found.values())]
+    curves_of_seeds = list(curves_by_seed.values())
+    shared = sorted(set.intersection(*(set(curves) for curves in curves_of_seeds)))
+    faultless = [case for case in shared if any(_has_no_error(curves[case]) for curves in curves_of_seeds)]
     cases = [case for case in shared if case not in faultless]
     patients = {str(case["id"]): str(case.get("patient", case["id"])) for case in runs[0].split.get("cases", [])}
     keys = [(unit, order) for unit in UNITS for order in ORDERS]
@@ -106,12 +108,12 @@ def _inspect(dataset: str, method: str, labelled: int, runs: Sequence[Run]) -> I
         dataset,
         method,
         labelled,
-        list(found),
+        list(curves_by_seed),
         cases,
         [patients.get(case, case) for case in cases],
         faultless,
-        {key: np.array([[each[case][key].area for case in cases] for each in found.values()]) for key in keys},
-        {key: _mean_curve([each[case][key] for case in cases for each in found.values()]) for key in keys},
+        {key: np.array([[curves[case][key].area for case in cases] for curves in curves_of_seeds]) for key in keys},
+        {key: _mean_curve([curves[case][key] for case in cases for curves in curves_of_seeds]) for key in keys},
     )
 
 
@@ -133,19 +135,19 @@ def _has_no_error(curves: dict[Key, Curve]) -> bool:
     return math.isnan(curves["slices", "oracle"].found[-1])
 
 
-def _rows(found: Inspection) -> list[dict]:
+def _rows(inspection: Inspection) -> list[dict]:
     return [
         {
-            "dataset": found.dataset,
-            "method": found.method,
-            "labelled": found.labelled,
+            "dataset": inspection.dataset,
+            "method": inspection.method,
+            "labelled": inspection.labelled,
             "seed": seed,
             "case": case,
             "unit": unit,
             "order": order,
             "area": float(areas[place, column]),
         }
-        for (unit, order), areas in found.areas.items()
-        for place, seed in enumerate(found.seeds)
-        for column, case in enumerate(found.cases)
+        for (unit, order), areas in inspection.areas.items()
+        for place, seed in enumerate(inspection.seeds)
+        for column, case in enumerate(inspection.cases)
     ]

@@ -30,8 +30,8 @@ def score_pool(run: Path) -> list[dict[str, Any]]:
     records = []
     for case in cases:
         prediction = predictor(case)
-        label, found = truth.label_of(case, prediction), prediction.segmentation
-        overlaps = [dice(found == number, label == number) for number in predictor.structures]
+        label, segmentation = truth.label_of(case, prediction), prediction.segmentation
+        overlaps = [dice(segmentation == number, label == number) for number in predictor.structures]
         records.append({**describe(prediction, predictor.structures), "dice": float(np.mean(overlaps))})
     write_text_atomically(file, json.dumps(records))
     return records
@@ -40,5 +40,6 @@ def score_pool(run: Path) -> list[dict[str, Any]]:
 def offered(records: Sequence[dict[str, Any]], strategy: str, count: int, seed: int) -> list[str]:
     """The first `count` ids of the queue; the strategy "oracle" has the worst predictions first."""
     if strategy == ORACLE:
-        return [str(record["id"]) for record in sorted(records, key=lambda each: (each["dice"], each["id"]))[:count]]
+        worst_first = sorted(records, key=lambda record: (record["dice"], record["id"]))
+        return [str(record["id"]) for record in worst_first[:count]]
     return order(records, strategy, seed)[:count]

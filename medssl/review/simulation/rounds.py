@@ -90,7 +90,8 @@ class Rounds:
         train_all(list(runs.values()), jobs)
         for number in range(1, self.rounds + 1):
             before = {
-                (seed, name): runs[name if number > 1 else START, seed, number - 1].folder for seed, name in chains
+                (seed, strategy): runs[_training_name(strategy, number - 1), seed, number - 1].folder
+                for seed, strategy in chains
             }
             records = _scored(sorted(set(before.values())), jobs)
             for seed, strategy in chains:
@@ -128,15 +129,18 @@ class Rounds:
 
     def _result(self, runs: dict[tuple[str, int, int], Training]) -> RoundsResult:
         numbers = range(self.rounds + 1)
-        found = {key: load_run(training.folder) for key, training in runs.items()}
-        first = next(iter(found.values()))
+        finished = {key: load_run(training.folder) for key, training in runs.items()}
+        first = next(iter(finished.values()))
         cases = sorted(by_case(first.per_case))
         patients = {case["id"]: str(case.get("patient", case["id"])) for case in first.split["cases"]}
         dice = {}
         for strategy, number in itertools.product(self.strategies, numbers):
-            of_seeds = [by_case(found[strategy if number else START, seed, number].per_case) for seed in self.seeds]
-            values = [[case_mean(rows[case], DICE) for case in cases] for rows in of_seeds]
-            dice[strategy, self.start + number * self.per_round] = np.array(values)
+            name = _training_name(strategy, number)
+            dice_of_seeds = []
+            for seed in self.seeds:
+                rows = by_case(finished[name, seed, number].per_case)
+                dice_of_seeds.append([case_mean(rows[case], DICE) for case in cases])
+            dice[strategy, self.start + number * self.per_round] = np.array(dice_of_seeds)
         return RoundsResult(
             list(self.strategies),
             [self.start + number * self.per_round for number in numbers],
@@ -145,6 +149,11 @@ class Rounds:
             [patients[case] for case in cases],
             dice,
         )
+
+
+def _training_name(strategy: str, number: int) -> str:
+    """Of the round with this number; the first training, of number 0, is shared by all strategies."""
+    return strategy if number > 0 else START
 
 
 def _scored(runs: Sequence[Path], jobs: int) -> dict[Path, list[dict[str, Any]]]:

@@ -84,24 +84,24 @@ def recipe(variant: str, dataset_name: str, divergence: str = "js") -> PictureRe
     """
     if variant not in METHODS:
         raise ConfigError(f"variant '{variant}' is unknown. Known: {', '.join(METHODS)}.")
-    found = replace(METHODS[variant], **DATA_SETS.get(dataset_name, {}))
-    if METHODS[variant].ratio == 1:
-        found = replace(found, ratio=1)
+    usual = METHODS[variant]
+    changes = dict(DATA_SETS.get(dataset_name, {}))
+    if usual.ratio == 1:
+        changes["ratio"] = 1
     if dataset_name == "imagenet":
-        found = replace(found, confidence=min(found.confidence, IMAGENET_CONFIDENCE))
-        if found.method is NPMatch:
-            found = replace(found, uncertainty=IMAGENET_UNCERTAINTY)
-    if found.method is NPMatch:
-        return _with_divergence(found, divergence)
-    return found
+        changes["confidence"] = min(usual.confidence, IMAGENET_CONFIDENCE)
+        if usual.method is NPMatch:
+            changes["uncertainty"] = IMAGENET_UNCERTAINTY
+    chosen = replace(usual, **changes)
+    return _with_divergence(chosen, divergence) if chosen.method is NPMatch else chosen
 
 
-def _with_divergence(found: PictureRecipe, divergence: str) -> PictureRecipe:
+def _with_divergence(np_match: PictureRecipe, divergence: str) -> PictureRecipe:
     """NP-Match with its divergence in the title, and the place of that row; NPMatch refuses an unknown one."""
     if divergence not in DIVERGENCES:
-        return replace(found, title=f"{found.title}, {divergence}")
-    place = found.place + list(DIVERGENCES).index(divergence)
-    return replace(found, title=f"{found.title}, {DIVERGENCES[divergence]}", place=place)
+        return replace(np_match, title=f"{np_match.title}, {divergence}")
+    place = np_match.place + list(DIVERGENCES).index(divergence)
+    return replace(np_match, title=f"{np_match.title}, {DIVERGENCES[divergence]}", place=place)
 
 
 def build_method(

@@ -22,5 +22,5 @@ class AugSeg(TeacherStudent):
         self.confidence = confidence
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
-        each = F.cross_entropy(learned.unlabelled, taught.labels, ignore_index=IGNORED, reduction="none")
-        return (each * confidence_mask(taught.probs, self.confidence)).mean()
+        loss_of_pixels = F.cross_entropy(learned.unlabelled, taught.labels, ignore_index=IGNORED, reduction="none")
+        return (loss_of_pixels * confidence_mask(taught.probs, self.confidence)).mean()

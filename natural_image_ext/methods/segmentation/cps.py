@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from medssl.methods.parts import AveragedMethod, CountsSteps, switched_on, teacher_probs
 from natural_image_ext.methods.segmentation.cutmix import CutMix
-from natural_image_ext.methods.segmentation.step import labelled_loss, learn, opinion_on
+from natural_image_ext.methods.segmentation.step import Learned, Taught, labelled_loss, learn, opinion_on
 from natural_image_ext.networks.segmentation import SegmentationNetwork
 
 
@@ -39,23 +39,28 @@ class CPS(CountsSteps, AveragedMethod[SegmentationNetwork]):
         self.mixer = CutMix(boxes=3) if mixer is None else mixer
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
-        pair = (self.network, self.other)
-        opinions = [opinion_on(batch, teacher_probs(network, batch["weak"])) for network in pair]
+        images, labels, weak = batch["image"], batch["label"], batch["weak"]
+        opinion_of_first = opinion_on(batch, teacher_probs(self.network, weak))
+        opinion_of_second = opinion_on(batch, teacher_probs(self.other, weak))
         # both see the same mixed images: one draw of boxes for both
         state = torch.random.get_rng_state()
-        mixed = []
-        for opinion in opinions:
-            torch.random.set_rng_state(state)
-            mixed.append(self.mixer(opinion, batch))
-        passes = [learn(network, batch["image"], batch["label"], mixed[1 - i]) for i, network in enumerate(pair)]
-        labelled = sum(labelled_loss(found.labelled, batch["label"], self.dice_weight) for found in passes)
-        crossed = sum(
-            labelled_loss(found.unlabelled, mixed[1 - i].labels)
-            + F.cross_entropy(found.labelled, passes[1 - i].labelled.detach().argmax(1))
-            for i, found in enumerate(passes)
-        )
-        kl = passes[0].kl + passes[1].kl
+        taught_by_first = self.mixer(opinion_of_first, batch)
+        torch.random.set_rng_state(state)
+        taught_by_second = self.mixer(opinion_of_second, batch)
+        first = learn(self.network, images, labels, taught_by_second)
+        second = learn(self.other, images, labels, taught_by_first)
+        labelled_of_first = labelled_loss(first.labelled, labels, self.dice_weight)
+        labelled = labelled_of_first + labelled_loss(second.labelled, labels, self.dice_weight)
+        crossed_of_first = _crossed_loss(first, taught_by_second, second)
+        crossed = crossed_of_first + _crossed_loss(second, taught_by_first, first)
+        kl = first.kl + second.kl
         weight = self.unlabelled_weight * switched_on(self.steps_taken, self.warm_up)
         loss = labelled + weight * crossed + self.kl_weight * kl
-        confidence = opinions[0].confidence.mean()
-        return {"loss": loss, "labelled": labelled, "unlabelled": crossed, "kl": kl, "confidence": confidence}  # type: ignore[dict-item]
+        confidence = opinion_of_first.confidence.mean()
+        return {"loss": loss, "labelled": labelled, "unlabelled": crossed, "kl": kl, "confidence": confidence}
+
+
+def _crossed_loss(learned: Learned, taught: Taught, other: Learned) -> Tensor:
+    """Cross-entropy on the other network's hard labels: of mixed unlabelled images, and of the labelled ones."""
+    on_unlabelled = labelled_loss(learned.unlabelled, taught.labels)
+    return on_unlabelled + F.cross_entropy(learned.labelled, other.labelled.detach().argmax(1))

@@ -66,9 +66,9 @@ class PSMT(TeacherStudent):
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
         features = learned.features[len(batch["image"]) :]
         logits = upsampled(_logits(self.network, features + self.perturbation(features)), taught.labels.shape[1:])
-        each = F.cross_entropy(logits, taught.labels, ignore_index=IGNORED, reduction="none")
+        loss_of_pixels = F.cross_entropy(logits, taught.labels, ignore_index=IGNORED, reduction="none")
         weight = taught.confidence * confidence_mask(taught.probs, self.confidence)
-        return (each * weight).mean()
+        return (loss_of_pixels * weight).mean()
 
     def perturbation(self, features: Tensor) -> Tensor:
         """What to add to features (B, C, H, W), as long as `radius` times them, to confuse the teachers.
@@ -81,8 +81,8 @@ class PSMT(TeacherStudent):
         exact = torch.autocast(still.device.type, enabled=False)
         with exact, mc_dropout(nn.ModuleList(self.teachers), enabled=False):
             total = torch.stack([_change(teacher, still, 1e-3 * length * direction) for teacher in self.teachers]).sum()
-            (found,) = torch.autograd.grad(total, direction)
-        return (self.radius * length * _unit(found)).to(features.dtype)
+            (gradient,) = torch.autograd.grad(total, direction)
+        return (self.radius * length * _unit(gradient)).to(features.dtype)
 
     def after_step(self) -> None:
         """The teacher whose turn it is follows the student; the other one stays as it is."""
@@ -97,10 +97,10 @@ class PSMT(TeacherStudent):
 
 def _exchange(first: nn.Module, second: nn.Module) -> None:
     """Each gets the other one's weights: validation and export hold the module `averaged`, not its name."""
-    for one, other in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
-        kept = one.clone()
-        one.copy_(other)
-        other.copy_(kept)
+    for weight, other_weight in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
+        kept = weight.clone()
+        weight.copy_(other_weight)
+        other_weight.copy_(kept)
 
 
 def _limited(assisting: Tensor, leading: Tensor, classes: int) -> Tensor:

@@ -97,11 +97,11 @@ def seg_recipe(variant: str, dataset_name: str, head: str = "np") -> SceneRecipe
         raise ConfigError(f"variant '{variant}' is unknown. Known: {', '.join(FRAMEWORKS)}.")
     if head not in HEADS:
         raise ConfigError(f"head '{head}' is unknown. Known: {', '.join(HEADS)}.")
-    found = replace(FRAMEWORKS[variant], **DATA_SETS.get(dataset_name, {}))
-    found = replace(found, **OWN.get((variant, dataset_name), {}))
-    is_supervised = found.method is SupervisedScenes
-    place = found.place if is_supervised else found.place + list(HEADS).index(head)
-    return replace(found, title=found.title + HEADS[head], place=place)
+    changes = {**DATA_SETS.get(dataset_name, {}), **OWN.get((variant, dataset_name), {})}
+    chosen = replace(FRAMEWORKS[variant], **changes)
+    is_supervised = chosen.method is SupervisedScenes
+    place = chosen.place if is_supervised else chosen.place + list(HEADS).index(head)
+    return replace(chosen, title=chosen.title + HEADS[head], place=place)
 
 
 def build_seg_method(

@@ -129,6 +129,6 @@ def learn(network: SegmentationNetwork, images: Tensor, labels: Tensor, taught: 
     """
     features = network.features(torch.cat([images, taught.images]))
     number = len(images)
-    found = network.head.learn(features, torch.cat([labels, taught.labels]), labelled=number)
-    logits = upsampled(found.logits, images.shape[2:])
-    return Learned(features, logits[:number], logits[number:], found.kl)
+    answer = network.head.learn(features, torch.cat([labels, taught.labels]), labelled=number)
+    logits = upsampled(answer.logits, images.shape[2:])
+    return Learned(features, logits[:number], logits[number:], answer.kl)

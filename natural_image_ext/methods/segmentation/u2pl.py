@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from medssl.methods.parts import linear_ramp
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.methods.segmentation.step import Learned, Taught, TeacherStudent, labelled_loss
 from natural_image_ext.networks.class_banks import IGNORED, ClassBanks
@@ -50,7 +51,7 @@ class U2PL(TeacherStudent):
         self.memory = ClassBanks(num_classes, memory, dimension, most=queries, zeros_first=False)
 
     def unlabelled_loss(self, learned: Learned, taught: Taught, batch: dict[str, Any]) -> Tensor:
-        entropy = entropy_nats(taught.probs.movedim(1, -1))
+        entropy = entropy_nats(taught.probs, dim=1)
         counted = entropy[taught.valid].float()
         limit = torch.quantile(counted[:: _stride(counted)], 1 - self.share_now()) if len(counted) else 0.0
         is_reliable = (entropy <= limit) & taught.valid
@@ -60,7 +61,7 @@ class U2PL(TeacherStudent):
 
     def share_now(self) -> float:
         """The share of pixels that is unreliable at this step."""
-        return self.unreliable * max(0.0, 1 - self.steps_taken / self.total_steps)
+        return self.unreliable * (1 - linear_ramp(self.steps_taken, self.total_steps))
 
     def contrast(self, learned: Learned, taught: Taught, is_reliable: Tensor, labels: Tensor) -> Tensor:
         """Mean over classes of the contrast of their anchors, 0 where no class has any."""
@@ -74,7 +75,7 @@ class U2PL(TeacherStudent):
         classes = torch.cat([known, torch.where(sure, pseudo, IGNORED)])
         is_labelled = torch.arange(len(classes), device=classes.device)[:, None, None] < len(known)
         rank = probs.argsort(dim=1, descending=True).argsort(dim=1)  # 0 for the most likely class
-        found = [0 * vectors.sum()]  # distributed training wants a gradient of the projection at every step
+        contrasts = [0 * vectors.sum()]  # distributed training wants a gradient of the projection at every step
         for label in range(self.num_classes):
             place = rank[:, label]
             known_other = is_labelled & (classes != label) & (classes != IGNORED) & (place < self.ranks[0])
@@ -84,8 +85,8 @@ class U2PL(TeacherStudent):
             anchors = members & (probs[:, label] > self.anchor)
             if anchors.any() and int(self.memory.counts[label]) > 0:
                 positive = F.normalize(fixed.movedim(1, -1)[members].mean(0), dim=0)
-                found.append(self._info_nce(vectors.movedim(1, -1)[anchors], positive, label))
-        return torch.stack(found).sum() / max(1, len(found) - 1)
+                contrasts.append(self._info_nce(vectors.movedim(1, -1)[anchors], positive, label))
+        return torch.stack(contrasts).sum() / max(1, len(contrasts) - 1)
 
     def _info_nce(self, anchors: Tensor, positive: Tensor, label: int) -> Tensor:
         """Cross-entropy of telling the positive from `negatives` of the memory, mean over drawn anchors."""
