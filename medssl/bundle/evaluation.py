@@ -9,7 +9,7 @@ from torch import nn
 
 from medssl.bundle.keys import given_options
 from medssl.bundle.network_config import network_config
-from medssl.bundle.scan_data import ScanData
+from medssl.bundle.scan_data import ScanData, WindowOptions
 from medssl.bundle.session import Session
 from medssl.core.options import option
 from medssl.inference.evaluation import Evaluation
@@ -20,12 +20,11 @@ from medssl.report.finish import finish_run
 
 
 @dataclass(frozen=True)
-class InferenceOptions:
+class InferenceOptions(WindowOptions):
     """How a trained network predicts."""
 
     samples: int = option(20, "Monte Carlo samples", at_least=0)
     stride: list[int] = option((8, 8, 8), "of the windows, in voxels", at_least=1)
-    window_size: list[int] | None = option(None, "of the windows; the patch's by default", at_least=1)
     window_batch: int | str = option("auto", "windows computed at once; auto: as memory allows", incidental=True)
     mode: str = option("fast", "how samples are drawn", choices=MODES)
     backend: str = option("eager", "what computes", choices=("eager", "compile", "openvino", "int8"))
@@ -47,7 +46,7 @@ class ScanEvaluation:
     @cached_property
     def inferer(self) -> MCDropoutInferer:
         asked = self.options
-        window = tuple(asked.window_size or self.data.patch_size)
+        window = tuple(asked.window_size or self.data.window_size)
         return MCDropoutInferer(
             window=window,
             stride=asked.stride,

@@ -135,7 +135,7 @@ class GBDLStages:
         return segmentation_validator(
             self.pseudo_labels,
             self.data.whole_scans(cases),
-            SlidingWindowInferer(self.data.patch_size, sw_batch_size=4, overlap=0.5),
+            SlidingWindowInferer(self.data.window_size, sw_batch_size=4, overlap=0.5),
             self.data.num_classes,
             self.session.device,
             self.session.amp,

@@ -5,6 +5,7 @@ users give it like any other key, and `given_options` finds it in the command. S
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,8 +38,8 @@ def given_by_name(names: Iterable[str]) -> dict[str, Any]:
 def check_keys(bundle_root: str | Path, known: Iterable[str]) -> None:
     """ConfigError if the command has a key that means nothing, with the nearest key that means something.
 
-    known: options besides what the configurations of the bundle list. A key that another value refers to (`@my_key`)
-    is the user's own.
+    known: options besides what the bundle's configurations of a training list. A key that another value refers to
+    (`@my_key`) is the user's own.
     """
     command = current_command()
     if command is None:
@@ -48,16 +49,27 @@ def check_keys(bundle_root: str | Path, known: Iterable[str]) -> None:
             flush=True,
         )
         return
-    shipped = [json.loads(file.read_text()) for file in sorted((Path(bundle_root) / "configs").glob("*.json"))]
+    shipped = _configs_of_training(Path(bundle_root) / "configs", command)
     listed = {name for config in shipped for name in config}
     names = {_top(name) for name in listed} | set(known) | _OF_MONAI
     references = json.dumps(command.config)
     for name in [*command.config, *command.keys]:
         top = _top(name)
-        if top not in names and f"@{top}" not in references:
+        if top not in names and not re.search(rf"@{re.escape(top)}(?!\w)", references):
             raise ConfigError(unknown_name(top, names, "key"))
     for name in command.keys:
         _refuse_lost(name, shipped)
+
+
+def _configs_of_training(folder: Path, command: Command) -> list[dict[str, Any]]:
+    """What is run, and the overlays for it: not the configurations that predict or evaluate, nor the metadata."""
+    first = Path(command.config_files[0]).name if command.config_files else "train.json"
+    configs = {file.name: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    return [
+        config
+        for name, config in configs.items()
+        if name in ("train.json", first) or ("run" not in config and name != "metadata.json")
+    ]
 
 
 def _refuse_lost(name: str, shipped: list[dict[str, Any]]) -> None:

@@ -47,6 +47,13 @@ class ScanDataOptions:
     cache_dir: str = option("", "folder of the cache on disk", place=True)
 
 
+@dataclass(frozen=True)
+class WindowOptions:
+    """How scans are cut when they are predicted, in validation and in tests."""
+
+    window_size: Sizes | None = option(None, "of the windows, in voxels; the patch's by default", at_least=1)
+
+
 class ScanData:
     """The cases of a data set, their split and their way to tensors; each is made when it is first asked for."""
 
@@ -82,6 +89,11 @@ class ScanData:
     @property
     def patch_size(self) -> tuple[int, int, int]:
         return self.pipeline.geometry.patch_size
+
+    @cached_property
+    def window_size(self) -> tuple[int, ...]:
+        """Of the windows that scans are predicted in."""
+        return tuple(given_options(WindowOptions, {}).window_size or self.patch_size)
 
     def check(self, runs_dir: str | Path) -> None:
         """Raise DataError if a case is bad; files that have not changed are not read again in later runs."""

@@ -70,8 +70,8 @@ def patch_loader(
 def scan_validator(
     network: nn.Module, data: ScanData, session: Session, inferer: Inferer | None = None
 ) -> SupervisedEvaluator:
-    """Validation by sliding windows of the patch's size, half a window apart."""
-    windows = inferer or SlidingWindowInferer(data.patch_size, sw_batch_size=4, overlap=0.5)
+    """Validation by sliding windows, half a window apart."""
+    windows = inferer or SlidingWindowInferer(data.window_size, sw_batch_size=4, overlap=0.5)
     return segmentation_validator(
         network, data.validation_scans, windows, data.num_classes, session.device, session.amp
     )

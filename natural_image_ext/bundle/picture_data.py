@@ -19,6 +19,8 @@ class PictureDataOptions:
     dataset_name: str = option("folder", "the data set: cifar10, cifar100, stl10, imagenet or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
     image_size: int | None = option(None, "side of the squares that pictures become; the data set's by default")
+    size: int | None = option(None, "side that the network sees; that of the data set's pictures by default", at_least=1)
+    num_classes: int | None = option(None, "classes of the network; the data set's by default", at_least=2)
     download: bool = option(False, "let torchvision fetch CIFAR and STL-10", place=True)
     labelled: int = option(40, "pictures trained with their labels", at_least=1)
     validation: int | float = option(0, "pictures to validate with, or their share", at_least=0)
@@ -43,6 +45,14 @@ class PictureData:
     def split(self) -> ImageSplit:
         asked = self.options
         return split_images(self.source, asked.labelled, asked.validation, asked.test, asked.seed, asked.split_seed)
+
+    @property
+    def size(self) -> int:
+        return self.options.size or self.source.size
+
+    @property
+    def num_classes(self) -> int:
+        return self.options.num_classes or self.source.num_classes
 
     def check(self, runs_dir: str | Path) -> None:
         """Raise DataError if a picture cannot be read."""

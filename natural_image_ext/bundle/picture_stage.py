@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from monai.engines import SupervisedEvaluator
 
-from medssl.bundle.keys import given_options
+from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.session import Session
 from medssl.core.options import option
 from medssl.engine.handlers import TrainingHandlers
@@ -56,6 +56,7 @@ class PictureOptions:
     ema_decay: float = option(0.999, "decay of the moving average that is evaluated", at_least=0, at_most=1)
     max_epochs: int = option(1024, "epochs", at_least=1)
     steps_per_epoch: int = option(1024, "steps an epoch", at_least=1)
+    total_steps: int | None = option(None, "length of the cosine; all steps by default", at_least=1)
     test_batch: int = option(64, "pictures predicted at once", at_least=1, incidental=True)
 
 
@@ -64,6 +65,7 @@ class PictureChoices:
 
     def __init__(self, data: PictureData, **listed: Any) -> None:
         self.options = given_options(PictureOptions, listed)
+        self.listed = set(listed)
         name = data.options.dataset_name
         self.recipe: PictureRecipe = recipe(self.options.variant, name, self.options.divergence)
 
@@ -73,19 +75,23 @@ class PictureChoices:
 
     @property
     def total_steps(self) -> int:
-        return self.options.max_epochs * self.options.steps_per_epoch
+        return self.options.total_steps or self.options.max_epochs * self.options.steps_per_epoch
 
     def of_recipe(self, name: str) -> Any:
-        """An option, or the recipe's value of the same name where it is not given."""
+        """An option, or the recipe's value of the same name where it is not given.
+
+        None means not given where the configuration lists the key; elsewhere it is what the user wants: none.
+        """
         given = getattr(self.options, name)
-        return getattr(self.recipe, name) if given is None else given
+        is_none_wanted = name not in self.listed and name in given_by_name([name])
+        return getattr(self.recipe, name) if given is None and not is_none_wanted else given
 
 
 def picture_network(data: PictureData, choices: PictureChoices) -> Classifier:
     """The backbone with the head that the recipe asks for."""
     return build_classifier(
         backbone=choices.of_recipe("backbone"),
-        num_classes=data.source.num_classes,
+        num_classes=data.num_classes,
         head=choices.recipe.head,
         dropout=choices.of_recipe("dropout"),
         hidden=choices.of_recipe("hidden"),
@@ -107,7 +113,7 @@ class PictureStage:
         return build_method(
             choices.recipe,
             self.network,
-            num_classes=self.data.source.num_classes,
+            num_classes=self.data.num_classes,
             num_unlabelled=self.data.split.counts["unlabelled"],
             confidence=choices.of_recipe("confidence"),
             uncertainty=choices.of_recipe("uncertainty"),
@@ -123,7 +129,7 @@ class PictureStage:
 
     @cached_property
     def dataset(self) -> SemiSupervisedPictures:
-        views = Views(self.data.source.size, two_weak=self.choices.recipe.two_weak)
+        views = Views(self.data.size, two_weak=self.choices.recipe.two_weak)
         return SemiSupervisedPictures(self.data.split, views, self.data.options.keep_in_memory)
 
     @property
@@ -135,7 +141,7 @@ class PictureStage:
         return classification_validator(
             self.method.evaluated,
             self.data.split.validation,
-            self.data.source.size,
+            self.data.size,
             self.inferer,
             self.session.device,
             self.choices.options.test_batch,
@@ -179,7 +185,7 @@ class PictureStage:
         predictor = PicturePredictor(
             self.method.evaluated,
             source.classes,
-            source.size,
+            self.data.size,
             self.inferer,
             self.session.device,
             seed=self.session.seed,

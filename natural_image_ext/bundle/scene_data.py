@@ -20,6 +20,8 @@ class SceneDataOptions:
     dataset_name: str = option("folder", "the data set: voc, voc_blender, cityscapes, camvid or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
     classes: Any = option(None, "names of the classes of a folder; numbers by default")
+    num_classes: int | None = option(None, "classes of the network; the data set's by default", at_least=2)
+    void: int | None = option(None, "value of masks that stands for no class; the data set's by default", at_least=0)
     lists_dir: str | None = option(None, "folder with published lists that say which images are labelled", place=True)
     labelled: int | float = option(0.0625, "images trained with their masks, or their share")
     validation: int | float = option(0, "images to validate with, or their share", at_least=0)
@@ -44,7 +46,11 @@ class SceneData:
 
     @property
     def num_classes(self) -> int:
-        return self.source.num_classes
+        return self.options.num_classes or self.source.num_classes
+
+    @property
+    def void(self) -> int:
+        return self.source.void if self.options.void is None else self.options.void
 
     def steps_per_epoch(self, batch_size: int) -> int:
         """As many as it takes to see every unlabelled image once."""
@@ -52,4 +58,4 @@ class SceneData:
 
     def check(self, runs_dir: str | Path) -> None:
         """Raise DataError if an image or a mask cannot be read."""
-        check_scenes(self.split, self.num_classes, self.source.void, runs_dir)
+        check_scenes(self.split, self.num_classes, self.void, runs_dir)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from monai.engines import SupervisedEvaluator
 
-from medssl.bundle.keys import given_options
+from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.core.options import option
@@ -63,6 +63,7 @@ class SceneOptions:
     warm_up: int | None = option(None, f"first steps, of labels alone; {OF_RECIPE}", at_least=0)
     max_epochs: int | None = option(None, f"epochs; {OF_RECIPE}", at_least=1)
     steps_per_epoch: int | None = option(None, "steps an epoch; every unlabelled image once by default", at_least=1)
+    total_steps: int | None = option(None, "steps until the learning rate is 0; all steps by default", at_least=1)
     structure_share: float = option(0.5, "slices: share of labelled draws with a structure", at_least=0, at_most=1)
     slice_batch: int = option(8, "slices predicted at once", at_least=1, incidental=True)
 
@@ -72,7 +73,7 @@ class SceneChoices:
 
     def __init__(self, data: SceneData | ScanData, **listed: Any) -> None:
         self.options = given_options(SceneOptions, listed)
-        self.data = data
+        self.data, self.listed = data, set(listed)
         self.recipe: SceneRecipe = seg_recipe(self.options.variant, data.options.dataset_name, self.options.head)
 
     @property
@@ -80,9 +81,13 @@ class SceneChoices:
         return self.recipe.facts
 
     def of_recipe(self, name: str) -> Any:
-        """An option, or the recipe's value of the same name where it is not given."""
+        """An option, or the recipe's value of the same name where it is not given.
+
+        None means not given where the configuration lists the key; elsewhere it is what the user wants: none.
+        """
         given = getattr(self.options, name)
-        return getattr(self.recipe, name) if given is None else given
+        is_none_wanted = name not in self.listed and name in given_by_name([name])
+        return getattr(self.recipe, name) if given is None and not is_none_wanted else given
 
     @property
     def epochs(self) -> int:
@@ -91,6 +96,10 @@ class SceneChoices:
     @property
     def steps_per_epoch(self) -> int:
         return self.options.steps_per_epoch or self.data.steps_per_epoch(self.of_recipe("batch_size"))
+
+    @property
+    def total_steps(self) -> int:
+        return self.options.total_steps or self.epochs * self.steps_per_epoch
 
     @property
     def warm_up(self) -> int:
@@ -132,7 +141,7 @@ class SegmentationStage:
             self.network,
             num_classes=choices.data.num_classes,
             steps_per_epoch=choices.steps_per_epoch,
-            total_steps=choices.epochs * choices.steps_per_epoch,
+            total_steps=choices.total_steps,
             unlabelled_weight=choices.of_recipe("unlabelled_weight"),
             kl_weight=asked.kl_weight,
             ema_decay=choices.of_recipe("ema_decay"),
@@ -153,7 +162,7 @@ class SegmentationStage:
         )
         groups = encoder_and_rest(self.method, rate, choices.of_recipe("head_factor"))
         optimizer = torch.optim.SGD(groups, lr=rate, momentum=0.9, weight_decay=choices.of_recipe("weight_decay"))
-        scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=choices.epochs * steps, power=0.9)
+        scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=choices.total_steps, power=0.9)
         handlers = TrainingHandlers(
             session.folder, session.tracker, self.validator, options.val_interval, options.save_interval
         )
@@ -181,7 +190,7 @@ class SceneStage(SegmentationStage):
     def dataset(self) -> SemiSupervisedScenes:  # type: ignore[override]
         choices = self.choices
         views = SceneViews(choices.of_recipe("crop"), choices.options.image_size, choices.recipe.strong)  # type: ignore[arg-type]
-        return SemiSupervisedScenes(self.data.split, views, self.data.num_classes, self.data.source.void)
+        return SemiSupervisedScenes(self.data.split, views, self.data.num_classes, self.data.void)
 
     @cached_property
     def inferer(self) -> Any:
@@ -197,7 +206,7 @@ class SceneStage(SegmentationStage):
             self.data.num_classes,
             self.inferer,
             self.session.device,
-            self.data.source.void,
+            self.data.void,
             self.session.amp,
         )
 
@@ -217,7 +226,7 @@ class SceneStage(SegmentationStage):
             predictor,
             self.data.split.test,
             folder.path / "evaluation",
-            void=source.void,
+            void=self.data.void,
             crop_to=choices.of_recipe("crop_to"),
             pavpu_window=choices.options.pavpu_window,
             pavpu_threshold_nats=choices.options.pavpu_threshold_nats,
