@@ -19,7 +19,7 @@ class PictureDataOptions:
     dataset_name: str = option("folder", "the data set: cifar10, cifar100, stl10, imagenet or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
     image_size: int | None = option(None, "side of the squares that pictures become; the data set's by default")
-    size: int | None = option(None, "side that the network sees; that of the data set's pictures by default", at_least=1)
+    size: int | None = option(None, "side that the network sees; that of the pictures by default", at_least=1)
     num_classes: int | None = option(None, "classes of the network; the data set's by default", at_least=2)
     download: bool = option(False, "let torchvision fetch CIFAR and STL-10", place=True)
     labelled: int = option(40, "pictures trained with their labels", at_least=1)

@@ -3,17 +3,17 @@
 from functools import cached_property
 from pathlib import Path
 
-from medssl.data.slice_views import SliceViews
-from medssl.data.slices import SemiSupervisedSlices
-from medssl.inference.slice_export import export_slices
-from medssl.inference.slice_sampling import SliceInferer
 from monai.engines import SupervisedEvaluator
 
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.bundle.stage import scan_validator
+from medssl.data.slice_views import SliceViews
+from medssl.data.slices import SemiSupervisedSlices
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import Predictor
+from medssl.inference.slice_export import export_slices
+from medssl.inference.slice_sampling import SliceInferer
 from medssl.report.finish import finish_run
 from natural_image_ext.bundle.scene_stage import SceneChoices, SegmentationStage
 from natural_image_ext.networks.segmentation import SegmentationNetwork

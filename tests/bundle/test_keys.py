@@ -206,7 +206,7 @@ def test_an_expression_for_an_unlisted_option_is_refused(command_of, expression)
         if expression.startswith("%"):  # MONAI puts the value in its place
             assert given_options(Part, {}).third == 2
         else:
-            with pytest.raises(ConfigError, match="third .*an expression. This key takes a plain value"):
+            with pytest.raises(ConfigError, match=r"third .*an expression\. This key takes a plain value"):
                 given_options(Part, {})
 
 

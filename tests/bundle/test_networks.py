@@ -103,7 +103,9 @@ def test_nothing_that_fits_is_an_error_that_names_both_sides(run):
 
 
 def test_a_folder_without_weights_and_a_missing_file_are_errors(tmp_path):
-    with pytest.raises(CheckpointError, match="no weights. Give a trained bundle, a run with a checkpoint, or a file"):
+    with pytest.raises(
+        CheckpointError, match=r"no weights\. Give a trained bundle, a run with a checkpoint, or a file"
+    ):
         load_fitting_weights(network(), tmp_path)
     with pytest.raises(CheckpointError):
         load_fitting_weights(network(), tmp_path / "nowhere.pt")
