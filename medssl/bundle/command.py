@@ -66,8 +66,11 @@ def current_command() -> Command | None:
 
 
 def run_bundle(run_id: str, config_files: Sequence[str | Path], **keys: Any) -> None:
-    """Run a bundle in this process, as `python -m monai.bundle run RUN_ID --config_file ... --key value` does."""
-    command = Command(tuple(str(file) for file in config_files), keys, run_id)
+    """Run a bundle in this process, as `python -m monai.bundle run RUN_ID --config_file ... --key value` does.
+
+    A key that is None counts as not given: MONAI drops it.
+    """
+    command = Command.of_arguments(run_id=run_id, config_file=list(config_files), **keys)
     with started(command):
         monai.bundle.run(run_id=run_id, config_file=list(command.config_files), **keys)
 

@@ -32,6 +32,11 @@ class InferenceOptions:
     )
 
 
+def window_of(options: InferenceOptions, data: ScanData) -> tuple[int, ...]:
+    """The size of the windows that scans are predicted in, in validation and in tests."""
+    return tuple(options.window_size or data.patch_size)
+
+
 class ScanEvaluation:
     """Exports and tests the network of a finished training on scans."""
 
@@ -44,7 +49,7 @@ class ScanEvaluation:
     @cached_property
     def inferer(self) -> MCDropoutInferer:
         asked = self.options
-        window = tuple(asked.window_size or self.data.patch_size)
+        window = window_of(asked, self.data)
         return MCDropoutInferer(
             window=window,
             stride=asked.stride,

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any
 
 from monai.engines import SupervisedEvaluator
-from monai.inferers import SlidingWindowInferer
 from torch import nn
 
 from medssl.bundle.keys import given_options
@@ -138,11 +137,10 @@ class GBDLTraining(ScanTraining):
 
     def _health(self) -> SupervisedEvaluator:
         cases = self.data.split.with_hidden_labels(self.first_stage.health_cases)
-        windows = SlidingWindowInferer(self.data.patch_size, sw_batch_size=4, overlap=0.5)
         return segmentation_validator(
             self.pseudo_labels,
             self.data.whole_scans(cases),
-            windows,
+            self.windows(),
             self.data.num_classes,
             self.device,
             self.session.amp,

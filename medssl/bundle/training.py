@@ -10,7 +10,7 @@ from monai.engines import SupervisedEvaluator
 from monai.inferers import SlidingWindowInferer
 from torch import nn
 
-from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation
+from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation, window_of
 from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.networks import NetworkOptions, prepared_network, require_fitting
 from medssl.bundle.scan_data import ScanData, ScanDataOptions
@@ -115,10 +115,13 @@ class ScanTraining:
         return self.validator_of(self.evaluated)
 
     def validator_of(self, network: nn.Module) -> SupervisedEvaluator:
-        """Validation of a network by windows of the patch's size, half a window apart."""
-        windows = SlidingWindowInferer(self.data.patch_size, sw_batch_size=4, overlap=0.5)
+        """Validation of a network by windows half a window apart."""
         scans, classes = self.data.validation_scans, self.data.num_classes
-        return segmentation_validator(network, scans, windows, classes, self.device, self.session.amp)
+        return segmentation_validator(network, scans, self.windows(), classes, self.device, self.session.amp)
+
+    def windows(self) -> SlidingWindowInferer:
+        """How scans are cut while training."""
+        return SlidingWindowInferer(window_of(self.inference_options, self.data), sw_batch_size=4, overlap=0.5)
 
     @cached_property
     def trainer(self) -> MethodTrainer:

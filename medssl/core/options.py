@@ -126,11 +126,20 @@ def _checked_list(field: dataclasses.Field, hint: Any, value: Any) -> list:
         except ValueError:
             value = None
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    if not is_list or not all(_is_of_kind(item, {int, float}) for item in value):
-        raise ConfigError(f"{field.name}: expected numbers such as 8,8,8 ({field.metadata['meaning']}).")
+    kinds = _kinds_of_items(hint)
+    if not is_list or not all(_is_of_kind(item, kinds) for item in value):
+        expected = "numbers such as 8,8,8" if float in kinds else "whole numbers such as 8,8,8"
+        raise ConfigError(f"{field.name}: expected {expected} ({field.metadata['meaning']}).")
     for item in value:
         _refuse_outside(field, item)
-    return list(value)
+    return list(value) if float in kinds else [int(item) for item in value]
+
+
+def _kinds_of_items(hint: Any) -> set:
+    """{int} of `list[int] | None`."""
+    is_list = typing.get_origin(hint) is list
+    kind = hint if is_list else next(part for part in typing.get_args(hint) if typing.get_origin(part) is list)
+    return set(typing.get_args(kind))
 
 
 def _plain_kinds(hint: Any) -> set:

@@ -48,6 +48,10 @@ def export_bundle(
     network = predictor.network
     definition = config_of_built(network) if network_config is None else network_config_of(network_config)
     changes = {"network_def": definition, **scan_settings(predictor), **predictor.inferer.bundle_settings()}
+    window = getattr(predictor.inferer, "window", None)
+    if window is not None and tuple(window) != tuple(predictor.pipeline.geometry.patch_size):
+        inference, _ = template_configs(bundle_root)
+        changes["inferer"] = {**inference["inferer"], "window": list(window)}
     return export_network(folder, bundle_root, network, changes, partial(_describe_outputs, predictor.pipeline))
 
 

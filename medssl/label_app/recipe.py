@@ -1,7 +1,7 @@
 """How the served model was trained, so that it can be trained on: its bundle's train.json and the keys of its run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,21 +70,47 @@ def _configs(source: Path, overlay: str) -> list[Path]:
 def _changes(written_in: Sequence[Path], config: dict[str, str]) -> dict[str, Any]:
     """The choices of a run's configuration that are other than in the bundle's files.
 
-    A choice is a plain value: of a key of its own, or of an argument that the files have. What a run's configuration
-    wires together, perhaps of a version before this one, is the bundle's business.
+    A choice is a plain value: of a key of its own, or of an argument that the files have; or all of a section that
+    builds another class than theirs, such as another network. What a run's configuration wires together, perhaps of a
+    version before this one, is the bundle's business.
     """
     written = flatten(ConfigParser.load_config_files([str(file) for file in written_in]))
-    return {
-        key: _value(text) for key, text in config.items() if _is_choice(key, text, written) and written.get(key) != text
-    }
+    sections = _replaced_sections(written, config)
+    own = own_keys()
+    changes: dict[str, Any] = {section: _section(config, section) for section in sections}
+    for key, text in config.items():
+        section, _, argument = key.rpartition("::")
+        is_wiring = _is_expression(text) or argument == "_target_"
+        is_lost = section and key not in written
+        is_replaced = key.startswith(tuple(f"{replaced}::" for replaced in sections))
+        if key.split("::")[0] in own or is_wiring or is_lost or is_replaced:
+            continue
+        if written.get(key) != text:
+            changes[key] = _value(text)
+    return changes
 
 
-def _is_choice(key: str, text: str, written: Mapping[str, str]) -> bool:
-    """Whether a key of a run's configuration is a plain value that another training of the bundle can take on."""
-    top, last = key.split("::", maxsplit=1)[0], key.rsplit("::", maxsplit=1)[-1]
-    is_wiring = last == "_target_" or any(sign in text for sign in ("$", "@", "%"))
-    is_nested_elsewhere = "::" in key and key not in written
-    return top not in own_keys() and not is_wiring and not is_nested_elsewhere
+def _replaced_sections(written: dict[str, str], config: dict[str, str]) -> list[str]:
+    """The sections that build another class in `config`; those that a bundle builds by `bundle` packages are wiring."""
+    targets = {key: text for key, text in written.items() if key.endswith("::_target_") and ".bundle." not in text}
+    return [key.removesuffix("::_target_") for key, text in targets.items() if config.get(key, text) != text]
+
+
+def _section(config: dict[str, str], prefix: str) -> Any:
+    """The values below `prefix` in a flat configuration, nested again."""
+    section: dict[str, Any] = {}
+    for key, text in config.items():
+        if key.startswith(f"{prefix}::"):
+            name, *deeper = key.removeprefix(f"{prefix}::").split("::")
+            section[name] = _section(config, f"{prefix}::{name}") if deeper else _value(text)
+    return list(section.values()) if all(name.isdigit() for name in section) else section
+
+
+def _is_expression(text: str) -> bool:
+    """Whether a value, or one in a list of them, refers to others or computes."""
+    value = _value(text)
+    values = value if isinstance(value, list) else [value]
+    return any(isinstance(item, str) and item.startswith(("$", "@", "%")) for item in values)
 
 
 def _value(text: str) -> Any:

@@ -18,6 +18,8 @@ class PictureDataOptions:
     dataset_name: str = option("folder", "the data set: cifar10, cifar100, stl10, imagenet or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
     image_size: int | None = option(None, "side of the squares that pictures become; the data set's by default")
+    size: int | None = option(None, "side that the network sees; that of the pictures by default", at_least=1)
+    num_classes: int | None = option(None, "classes of the network; the data set's by default", at_least=2)
     download: bool = option(False, "let torchvision fetch CIFAR and STL-10", place=True)
     labelled: int = option(40, "pictures trained with their labels", at_least=1)
     validation: int | float = option(0, "pictures to validate with, or their share", at_least=0)
@@ -53,6 +55,7 @@ class PictureOptions:
     ema_decay: float = option(0.999, "decay of the moving average that is evaluated", at_least=0, at_most=1)
     max_epochs: int = option(1024, "epochs", at_least=1)
     steps_per_epoch: int = option(1024, "steps an epoch", at_least=1)
+    total_steps: int | None = option(None, "length of the cosine; all steps by default", at_least=1)
     test_batch: int = option(64, "pictures predicted at once", at_least=1, incidental=True)
 
 
@@ -63,6 +66,8 @@ class SceneDataOptions:
     dataset_name: str = option("folder", "the data set: voc, voc_blender, cityscapes, camvid or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
     classes: Any = option(None, "names of the classes of a folder; numbers by default")
+    num_classes: int | None = option(None, "classes of the network; the data set's by default", at_least=2)
+    void: int | None = option(None, "value of masks that stands for no class; the data set's by default", at_least=0)
     lists_dir: str | None = option(None, "folder with published lists that say which images are labelled", place=True)
     labelled: int | float = option(0.0625, "images trained with their masks, or their share")
     validation: int | float = option(0, "images to validate with, or their share", at_least=0)
@@ -101,5 +106,6 @@ class SceneOptions:
     warm_up: int | None = option(None, f"first steps, of labels alone; {OF_RECIPE}", at_least=0)
     max_epochs: int | None = option(None, f"epochs; {OF_RECIPE}", at_least=1)
     steps_per_epoch: int | None = option(None, "steps an epoch; every unlabelled image once by default", at_least=1)
+    total_steps: int | None = option(None, "steps until the learning rate is 0; all steps by default", at_least=1)
     structure_share: float = option(0.5, "slices: share of labelled draws with a structure", at_least=0, at_most=1)
     slice_batch: int = option(8, "slices predicted at once", at_least=1, incidental=True)

@@ -27,6 +27,14 @@ class PictureData:
         asked = self.options
         return split_images(self.source, asked.labelled, asked.validation, asked.test, asked.seed, asked.split_seed)
 
+    @property
+    def size(self) -> int:
+        return self.options.size or self.source.size
+
+    @property
+    def num_classes(self) -> int:
+        return self.options.num_classes or self.source.num_classes
+
     def check(self, runs_dir: str | Path) -> None:
         """Raise DataError if a picture cannot be read."""
         check_pictures(self.split, runs_dir)

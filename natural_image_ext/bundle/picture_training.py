@@ -44,7 +44,7 @@ class PictureChoices:
 
     @property
     def total_steps(self) -> int:
-        return self.epochs * self.options.steps_per_epoch
+        return self.options.total_steps or self.epochs * self.options.steps_per_epoch
 
     def of_recipe(self, name: str) -> Any:
         """An option, or the recipe's value of the same name where it is not given; None may be given, too."""
@@ -57,7 +57,7 @@ def picture_network(data: PictureData, choices: PictureChoices) -> Classifier:
     """The backbone with the head that the recipe asks for."""
     return build_classifier(
         backbone=choices.of_recipe("backbone"),
-        num_classes=data.source.num_classes,
+        num_classes=data.num_classes,
         head=choices.recipe.head,
         dropout=choices.of_recipe("dropout"),
         hidden=choices.of_recipe("hidden"),
@@ -96,7 +96,7 @@ class PictureTraining(NaturalTraining):
         return build_method(
             choices.recipe,
             self.network,
-            num_classes=self.data.source.num_classes,
+            num_classes=self.data.num_classes,
             num_unlabelled=self.data.split.counts["unlabelled"],
             confidence=choices.of_recipe("confidence"),
             uncertainty=choices.of_recipe("uncertainty"),
@@ -112,7 +112,7 @@ class PictureTraining(NaturalTraining):
 
     @cached_property
     def dataset(self) -> SemiSupervisedPictures:
-        views = Views(self.data.source.size, two_weak=self.choices.recipe.two_weak)
+        views = Views(self.data.size, two_weak=self.choices.recipe.two_weak)
         return SemiSupervisedPictures(self.data.split, views, self.data.options.keep_in_memory)
 
     @property
@@ -124,7 +124,7 @@ class PictureTraining(NaturalTraining):
         return classification_validator(
             self.method.evaluated,
             self.data.split.validation,
-            self.data.source.size,
+            self.data.size,
             self.inferer,
             self.session.device,
             self.choices.options.test_batch,
@@ -168,7 +168,7 @@ class PictureTraining(NaturalTraining):
         predictor = PicturePredictor(
             self.method.evaluated,
             source.classes,
-            source.size,
+            self.data.size,
             self.inferer,
             self.session.device,
             seed=self.session.seed,

@@ -29,7 +29,11 @@ class SceneData:
 
     @property
     def num_classes(self) -> int:
-        return self.source.num_classes
+        return self.options.num_classes or self.source.num_classes
+
+    @property
+    def void(self) -> int:
+        return self.source.void if self.options.void is None else self.options.void
 
     def steps_per_epoch(self, batch_size: int) -> int:
         """As many as it takes to see every unlabelled image once."""
@@ -37,4 +41,4 @@ class SceneData:
 
     def check(self, runs_dir: str | Path) -> None:
         """Raise DataError if an image or a mask cannot be read."""
-        check_scenes(self.split, self.num_classes, self.source.void, runs_dir)
+        check_scenes(self.split, self.num_classes, self.void, runs_dir)

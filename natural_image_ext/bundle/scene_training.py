@@ -55,6 +55,10 @@ class SceneChoices:
         return self.options.steps_per_epoch or self.data.steps_per_epoch(self.of_recipe("batch_size"))
 
     @property
+    def total_steps(self) -> int:
+        return self.options.total_steps or self.epochs * self.steps_per_epoch
+
+    @property
     def warm_up(self) -> int:
         given = self.options.warm_up
         return self.recipe.warm_up_epochs * self.steps_per_epoch if given is None else given
@@ -110,7 +114,7 @@ class SegmentationTraining(NaturalTraining):
             self.network,
             num_classes=choices.data.num_classes,
             steps_per_epoch=choices.steps_per_epoch,
-            total_steps=choices.epochs * choices.steps_per_epoch,
+            total_steps=choices.total_steps,
             unlabelled_weight=choices.of_recipe("unlabelled_weight"),
             kl_weight=asked.kl_weight,
             ema_decay=choices.of_recipe("ema_decay"),
@@ -131,7 +135,7 @@ class SegmentationTraining(NaturalTraining):
         )
         groups = encoder_and_rest(self.method, rate, choices.of_recipe("head_factor"))
         optimizer = torch.optim.SGD(groups, lr=rate, momentum=0.9, weight_decay=choices.of_recipe("weight_decay"))
-        scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=choices.epochs * steps, power=0.9)
+        scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=choices.total_steps, power=0.9)
         handlers = TrainingHandlers(
             session.folder, session.tracker, self.validator, options.val_interval, options.save_interval
         )
@@ -166,7 +170,7 @@ class SceneTraining(SegmentationTraining):
     def dataset(self) -> SemiSupervisedScenes:  # type: ignore[override]
         choices = self.choices
         views = SceneViews(choices.of_recipe("crop"), choices.options.image_size, choices.recipe.strong)  # type: ignore[arg-type]
-        return SemiSupervisedScenes(self.data.split, views, self.data.num_classes, self.data.source.void)
+        return SemiSupervisedScenes(self.data.split, views, self.data.num_classes, self.data.void)
 
     @cached_property
     def inferer(self) -> Any:
@@ -182,7 +186,7 @@ class SceneTraining(SegmentationTraining):
             self.data.num_classes,
             self.inferer,
             self.session.device,
-            self.data.source.void,
+            self.data.void,
             self.session.amp,
         )
 
@@ -202,7 +206,7 @@ class SceneTraining(SegmentationTraining):
             predictor,
             self.data.split.test,
             folder.path / "evaluation",
-            void=source.void,
+            void=self.data.void,
             crop_to=choices.of_recipe("crop_to"),
             pavpu_window=choices.options.pavpu_window,
             pavpu_threshold_nats=choices.options.pavpu_threshold_nats,

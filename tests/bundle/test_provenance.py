@@ -1,20 +1,17 @@
 """A run knows the configuration, command and commit it came from."""
 
+import json
 import shutil
 import sys
 
 import pytest
-from medssl.engine.provenance import command_line, executing_config, flatten, source_commit
-from monai.bundle import ConfigParser
 
 import medssl
-
-SEEN: list[dict] = []
-
-
-def note_config() -> str:
-    SEEN.append(executing_config())
-    return "done"
+from medssl.bundle import Command, run_bundle
+from medssl.bundle.command import started
+from medssl.bundle.provenance import command_line, flatten, source_commit
+from medssl.bundle.session import open_run
+from medssl.data import Split
 
 
 def test_nested_configuration_becomes_flat_keys_with_text_values():
@@ -40,16 +37,54 @@ def test_nested_configuration_becomes_flat_keys_with_text_values():
     }
 
 
-def test_expression_of_a_bundle_sees_the_configuration_being_executed():
-    SEEN.clear()
-    config = {"seed": 7, "other": "@seed", "note": "$note_config()", "_meta_": {"version": "1"}}
-    parser = ConfigParser(config, globals={"note_config": note_config})
-    assert parser.get_parsed_content("note") == "done"
-    assert SEEN == [{"seed": 7, "other": "@seed", "note": "$note_config()"}]
+class NoNetwork:
+    """A network without parameters."""
+
+    def parameters(self):
+        return []
 
 
-def test_outside_of_a_bundle_there_is_no_configuration():
-    assert executing_config() == {}
+def facts_of_run(folder):
+    split = Split([{"id": "a", "patient": "a", "role": "labelled"}], {"dataset": "phantom"})
+    return open_run(folder, {"bundle": "mine"}, split, NoNetwork()).facts()
+
+
+def test_run_that_a_bundle_opens_keeps_the_configuration_being_executed(bundles_dir, tmp_path):
+    configs = tmp_path / "mine" / "configs"
+    configs.mkdir(parents=True)
+    shutil.copy(bundles_dir / "gbdl" / "configs" / "logging.conf", configs)
+    config = {
+        "imports": ["$import medssl.bundle.session as session", "$import torch", "$import medssl.data as data"],
+        "seed": 7,
+        "other": "@seed",
+        "_meta_": {"version": "1"},
+        "run": ["$session.open_run(@folder, {'bundle': 'mine'}, data.Split([], {}), torch.nn.Linear(3, 2))"],
+    }
+    (configs / "train.json").write_text(json.dumps(config))
+    run_bundle("run", [configs / "train.json"], folder=str(tmp_path / "run"))
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert facts["config"].pop("folder") == str(tmp_path / "run"), "keys of the command are in it"
+    assert facts["config"] == {
+        "imports": json.dumps(config["imports"]),
+        "seed": "7",
+        "other": "@seed",
+        "run": json.dumps(config["run"]),
+    }
+    assert facts["bundle_root"] == str(tmp_path / "mine")
+
+
+def test_outside_of_a_bundle_there_is_no_configuration(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["pytest"])
+    facts = facts_of_run(tmp_path / "run")
+    assert facts["config"] == {} and facts["bundle_root"] is None
+
+
+def test_a_bundle_is_named_by_its_whole_path_wherever_it_was_started(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine" / "configs").mkdir(parents=True)
+    (tmp_path / "mine" / "configs" / "train.json").write_text("{}")
+    with started(Command(("mine/configs/train.json",))):
+        assert facts_of_run(tmp_path / "run")["bundle_root"] == str(tmp_path / "mine")
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from monai.bundle import ConfigParser
 from torch import nn
 
+from medssl.bundle import check_scans
+from medssl.bundle.session import Session, default_run_name, open_run
 from medssl.core.errors import ConfigError, DataError
 from medssl.data import Pipeline, Split, dataset_facts
-from medssl.engine import RunFolder, default_output_dir, explain_errors, open_run
+from medssl.engine import RunFolder, explain_errors
 from medssl.engine.tracking import NoTracker
 from medssl.report.finish import finish_run
 
@@ -35,15 +38,43 @@ def report(hook, error: BaseException) -> None:
     hook(type(error), error, error.__traceback__)
 
 
-def test_folder_is_named_after_bundle_data_labels_and_seed():
-    assert default_output_dir("mcdropout_unet3d", "phantom", 8, 1) == "runs/mcdropout_unet3d/phantom_8_seed1"
-    assert default_output_dir("gbdl", "kits19", None, 0) == "runs/gbdl/kits19_preset_seed0"
+def session(tmp_path, run_name="phantom_8_seed1", **options):
+    split = Split(CASES, {"dataset": "phantom"})
+    pipeline = Pipeline(dataset_facts("phantom"))
+    linear = nn.Linear(3, 2)
+    return Session("mcdropout_unet3d", "supervised", pipeline, split, linear, "cpu", 1, run_name, **options)
+
+
+def test_folder_is_named_after_bundle_data_labels_and_seed(tmp_path, monkeypatch):
+    assert default_run_name("mcdropout_unet3d", "phantom", 8, 1) == "phantom_8_seed1"
+    assert default_run_name("gbdl", "kits19", None, 0) == "kits19_preset_seed0"
+    assert default_run_name("gbdl", "kits19", 4, 0, "gbdl") == "kits19_4_seed0"
+    assert default_run_name("gbdl", "kits19", 4, 0, "lrl_only") == "lrl_only_kits19_4_seed0"
+    monkeypatch.chdir(tmp_path)
+    assert str(session(tmp_path).folder.path) == "runs/mcdropout_unet3d/phantom_8_seed1"
+    assert session(tmp_path, output_dir=str(tmp_path / "mine")).folder.path == tmp_path / "mine"
 
 
 def test_folder_of_a_run_by_lists_is_named_after_them():
     for given in ("lists/183", "lists/183/", Path("lists") / "183"):
-        name = default_output_dir("np_semiseg", "voc", 0.0625, 0, "u2pl_np", given)
-        assert name == "runs/np_semiseg/u2pl_np_voc_list_183_seed0"
+        name = default_run_name("np_semiseg", "voc", 0.0625, 0, "u2pl_np", given)
+        assert name == "u2pl_np_voc_list_183_seed0"
+
+
+def test_run_is_called_after_its_method_unless_it_has_a_title(tmp_path):
+    plain = session(tmp_path, output_dir=str(tmp_path / "plain")).folder.facts()
+    titled = session(tmp_path, output_dir=str(tmp_path / "titled"), title="supervised, twice").folder.facts()
+    assert plain["method"] == "supervised" and titled["method"] == "supervised, twice"
+    for facts in (plain, titled):
+        assert facts["method_facts"]["title"] == "supervised"
+        assert facts["method_facts"]["learns_from_unlabelled"] is False
+
+
+def test_run_without_tracking_has_no_tracker_and_amp_needs_a_gpu(tmp_path):
+    untracked = session(tmp_path, output_dir=str(tmp_path / "run"), mlflow="false")
+    assert isinstance(untracked.tracker, NoTracker)
+    assert untracked.amp is torch.cuda.is_available()
+    assert session(tmp_path, amp=True).amp is True
 
 
 @pytest.mark.parametrize("config", [{"_target_": "here", "a": 1}, "$here()"])
@@ -64,10 +95,22 @@ def test_any_other_error_keeps_its_traceback(hook, capsys):
     assert err.startswith("Traceback") and "_ = 1 / 0" in err and "ZeroDivisionError" in err
 
 
+def test_bad_scans_stop_a_training_and_good_ones_are_read_once(phantom_dir, tmp_path, capsys):
+    files = sorted((phantom_dir / "images").glob("*.nii.gz"))[:2]
+    cases = [{"id": file.name, "image": str(file), "label": str(phantom_dir / "labels" / file.name)} for file in files]
+    check_scans(cases, [0, 1, 2], tmp_path)
+    assert "checking 2 cases" in capsys.readouterr().out and (tmp_path / "data_checks.json").is_file()
+    damaged = tmp_path / files[0].name
+    damaged.write_bytes(files[0].read_bytes()[:500])
+    with pytest.raises(DataError, match=files[0].name):
+        check_scans([{**cases[0], "image": str(damaged)}], [0, 1, 2], tmp_path)
+
+
 def open_at(path, resume: bool = False, cases=CASES) -> RunFolder:
     pipeline = Pipeline(dataset_facts("phantom"))
     split = Split(cases, {"dataset": "phantom"})
-    return open_run(path, "mcdropout_unet3d", "supervised", pipeline, split, nn.Linear(3, 2), 5, resume)
+    facts = {"bundle": "mcdropout_unet3d", "method": "supervised", **pipeline.run_facts(), "seed": 5}
+    return open_run(path, facts, split, nn.Linear(3, 2), resume)
 
 
 def test_opened_run_has_its_facts_and_split(tmp_path):
