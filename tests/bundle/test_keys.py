@@ -10,7 +10,7 @@ from medssl.bundle import Command, ScanData, run_bundle
 from medssl.bundle.command import started
 from medssl.bundle.evaluation import InferenceOptions
 from medssl.bundle.keys import given_options
-from medssl.bundle.scans import begin
+from medssl.bundle.scans import begin_gbdl, begin_scans
 from medssl.core.errors import ConfigError
 from medssl.core.options import option
 
@@ -44,10 +44,8 @@ METHODS = {"mcdropout_unet3d": "supervised", "gbdl": "gbdl", "teacher_student": 
 @pytest.fixture
 def check(bundles_dir, monkeypatch):
     """Begins a training by a command with these keys, as train.json does, without anything that lasts."""
-    monkeypatch.setattr("medssl.bundle.scans.be_deterministic", lambda seed: None)
-    monkeypatch.setattr("natural_image_ext.bundle.begin.be_deterministic", lambda seed: None)
-    for module in ("medssl.bundle.scans", "natural_image_ext.bundle.begin"):
-        monkeypatch.setattr(f"{module}.explain_errors", lambda: None)
+    monkeypatch.setattr("medssl.bundle.keys.be_deterministic", lambda seed: None)
+    monkeypatch.setattr("medssl.bundle.keys.explain_errors", lambda: None)
 
     def checked(bundle="teacher_student", overlays=(), root=None, **keys):
         from natural_image_ext.bundle import begin_pictures, begin_scenes
@@ -59,8 +57,10 @@ def check(bundles_dir, monkeypatch):
                 begin_pictures(root, 0)
             elif bundle == "np_semiseg":
                 begin_scenes(root, 0)
+            elif bundle == "gbdl":
+                begin_gbdl(root, 0)
             else:
-                begin(root, 0, METHODS[bundle])
+                begin_scans(root, 0, METHODS[bundle])
 
     return checked
 

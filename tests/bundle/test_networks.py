@@ -7,8 +7,9 @@ import torch
 from methods.stages import built, small_network, trainer_of
 from torch import nn
 
-from medssl.bundle.networks import load_fitting_weights, prepared_network, scan_network
+from medssl.bundle.networks import NetworkOptions, load_fitting_weights, prepared_network, require_fitting
 from medssl.bundle.scan_data import ScanData
+from medssl.bundle.session import SessionOptions
 from medssl.core.checkpoint import load_tensors, save_tensors
 from medssl.core.errors import CheckpointError, ConfigError
 from medssl.core.seeding import seed_everything
@@ -67,7 +68,7 @@ def test_what_does_not_fit_stays_as_it_is_and_is_reported(run, capsys):
     seed_everything(3)
     before = {name: value.clone() for name, value in network(num_classes=4).state_dict().items()}
     seed_everything(3)
-    prepared = prepared_network(network(num_classes=4), "cpu", start_from=str(run))
+    prepared = prepared_network(network(num_classes=4), "cpu", NetworkOptions(start_from=str(run)), SessionOptions())
     stored, after = weights_of(run / "bundle"), prepared.state_dict()
     left = [name for name in after if stored[name].shape != after[name].shape]
     assert left, "the last layer has another number of classes"
@@ -130,7 +131,7 @@ def test_of_a_training_with_a_moving_average_the_average_is_taken(tmp_path):
 def test_without_start_from_the_weights_stay(capsys):
     fresh = network()
     before = {name: value.clone() for name, value in fresh.state_dict().items()}
-    assert same(prepared_network(fresh, "cpu").state_dict(), before)
+    assert same(prepared_network(fresh, "cpu", NetworkOptions(), SessionOptions()).state_dict(), before)
     assert "start_from" not in capsys.readouterr().out
 
 
@@ -144,4 +145,4 @@ def test_without_start_from_the_weights_stay(capsys):
 def test_a_network_that_does_not_fit_is_refused_before_anything_is_trained(built_network, samples, finding):
     data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
     with pytest.raises(ConfigError, match=finding):
-        scan_network(built_network(), data, samples, "eager", device="cpu")
+        require_fitting(built_network(), data, samples, "eager")
