@@ -12,7 +12,12 @@ from medssl.methods.registry import find_method
 
 def begin_scans(bundle_root: str | Path, seed: int, method: str) -> None:
     """The beginning of a training on scans by a method of one stage."""
-    options = find_method(method).Options
+    kind = find_method(method)
+    if kind.bundle:
+        raise ConfigError(
+            f"method '{method}': it is trained by the bundle {kind.bundle}. Run that bundle's train.json."
+        )
+    options = kind.Options
     shared = sorted(set(names_of(options)) & set(names_of(*ScanTraining.parts)))
     if shared:
         raise ConfigError(f"method '{method}': its option '{shared[0]}' is a key of the bundle. Give it another name.")

@@ -16,7 +16,6 @@ from medssl.bundle.networks import NetworkOptions, prepared_network, require_fit
 from medssl.bundle.scan_data import ScanData, ScanDataOptions
 from medssl.bundle.session import Session, SessionOptions, default_run_name
 from medssl.bundle.stage import ScanSchedule, StageOptions, patch_loader, stage_trainer
-from medssl.core.errors import ConfigError
 from medssl.core.options import make_options, marked, names_of
 from medssl.engine.trainer import MethodTrainer
 from medssl.engine.validation import segmentation_validator
@@ -95,8 +94,6 @@ class ScanTraining:
     @cached_property
     def method(self) -> Method:
         kind = find_method(self.method_name)
-        if kind.bundle:
-            raise ConfigError(f"method '{self.method_name}': trained by the bundle {kind.bundle}. Run its train.json.")
         loss = DiceCE(ce_weight=1.0, dice_weight=2.0)
         return kind(self.network, loss, self.method_options, self.schedule.whole)
 

@@ -8,7 +8,7 @@ import pytest
 
 from medssl.bundle import Command, ScanData, run_bundle
 from medssl.bundle.command import started
-from medssl.bundle.evaluation import InferenceOptions
+from medssl.bundle.evaluation import InferenceOptions, window_of
 from medssl.bundle.keys import given_options
 from medssl.bundle.scans import begin_gbdl, begin_scans
 from medssl.core.errors import ConfigError
@@ -93,7 +93,7 @@ def test_a_key_of_prediction_evaluation_or_metadata_means_nothing_to_a_training(
     ("key", "finding"),
     [
         ("train#optimizer", "train#optimizer: part 'optimizer' is unknown"),
-        ("train#metod", "train#metod: part 'metod' is unknown. Did you mean 'method'?"),
+        ("train#datset", "train#datset: part 'datset' is unknown. Did you mean 'dataset'?"),
         ("train::trianer", "part 'trianer' is unknown. Did you mean 'trainer'?"),
         ("validate#evaluators", "part 'evaluators' is unknown. Did you mean 'evaluator'?"),
     ],
@@ -113,7 +113,7 @@ def test_a_key_below_something_that_is_not_there_is_refused_by_monai(bundles_dir
         run_bundle("training", [bundles_dir / "teacher_student" / "configs" / "train.json"], **{key: 1})
 
 
-@pytest.mark.parametrize("key", ["network_def#widths", "network_def#new_argument", "train#method#loss#ce_weight"])
+@pytest.mark.parametrize("key", ["network_def#widths", "network_def#new_argument", "train#trainer#max_epochs"])
 def test_a_nested_key_of_something_that_is_built_is_accepted(check, key):
     check(**{key: 1})
 
@@ -140,9 +140,12 @@ def test_options_of_another_method_are_refused(check):
 
 
 @pytest.mark.parametrize("bundle", OLD_KEYS)
-def test_every_key_of_the_bundles_of_before_is_accepted(check, bundle):
+def test_every_key_of_the_bundles_of_before_is_accepted(check, bundles_dir, bundle):
+    scenes = {"np_semiseg"} & {bundle}
+    overlays = [bundles_dir / bundle / "configs" / "scans.json"] if scenes else []
     for key in OLD_KEYS[bundle]:
-        check(bundle, **{key: "x"})
+        only_scenes = key in ("classes", "image_size", "num_classes", "void")
+        check(bundle, [] if only_scenes else overlays, **{key: "x"})
 
 
 @pytest.mark.parametrize("bundle", [*OLD_KEYS, "teacher_student"])
@@ -213,10 +216,10 @@ def test_an_expression_for_an_unlisted_option_is_refused(command_of, expression)
 def test_windows_of_validation_and_tests_are_those_of_window_size(command_of):
     with command_of(window_size=[16, 16, 8]):
         data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
-        assert data.window_size == (16, 16, 8) and data.patch_size == (32, 32, 8)
-        assert given_options(InferenceOptions, {}).window_size == [16, 16, 8]
+        assert window_of(given_options(InferenceOptions, {}), data) == (16, 16, 8) and data.patch_size == (32, 32, 8)
     with command_of():
-        assert ScanData(dataset_name="phantom", patch_size=[32, 32, 8]).window_size == (32, 32, 8)
+        data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
+        assert window_of(given_options(InferenceOptions, {}), data) == (32, 32, 8)
 
 
 def test_old_keys_of_pictures_and_scenes_have_their_old_meaning(command_of, picture_dir, scene_dir):

@@ -94,7 +94,7 @@ def test_a_long_list_is_cut_short():
     from medssl.bundle.networks import LoadedWeights
 
     left = {f"layer{number}": "not stored there" for number in range(8)}
-    text = LoadedWeights("run", ("first",), left).text()
+    text = LoadedWeights("run", ("first",), left, unused=0).text()
     assert "1 of 9 tensors loaded" in text and "layer4 (not stored there) and 3 more" in text and "layer5" not in text
 
 

@@ -10,11 +10,13 @@ from monai.bundle import ConfigParser
 from torch import nn
 
 from medssl.bundle import check_scans
-from medssl.bundle.session import Session, default_run_name, open_run
+from medssl.bundle.session import Session, SessionOptions, default_run_name, open_run
 from medssl.core.errors import ConfigError, DataError
+from medssl.core.options import make_options
 from medssl.data import Pipeline, Split, dataset_facts
 from medssl.engine import RunFolder, explain_errors
 from medssl.engine.tracking import NoTracker
+from medssl.methods import Supervised
 from medssl.report.finish import finish_run
 
 CASES = [{"id": "a", "patient": "a", "role": "labelled"}, {"id": "b", "patient": "b", "role": "test"}]
@@ -42,7 +44,8 @@ def session(tmp_path, run_name="phantom_8_seed1", **options):
     split = Split(CASES, {"dataset": "phantom"})
     pipeline = Pipeline(dataset_facts("phantom"))
     linear = nn.Linear(3, 2)
-    return Session("mcdropout_unet3d", "supervised", pipeline, split, linear, "cpu", 1, run_name, **options)
+    asked = make_options(SessionOptions, options)
+    return Session("mcdropout_unet3d", Supervised, pipeline, split, linear, "cpu", asked, 1, run_name)
 
 
 def test_folder_is_named_after_bundle_data_labels_and_seed(tmp_path, monkeypatch):
