@@ -49,15 +49,16 @@ def config_file(bundles_dir, tmp_path):
 
 def test_arguments_of_run_are_files_and_keys():
     command = Command.of_arguments(run_id="training", config_file=["a.json", "b.json"], tracking=None, labelled=4)
-    assert command == Command(("a.json", "b.json"), {"labelled": 4})
+    assert command == Command(("a.json", "b.json"), {"labelled": 4}, "training")
     assert Command.of_arguments(config_file="a.json") == Command(("a.json",), {})
-    assert Command.of_arguments(run_id="training") == Command((), {})
+    assert Command.of_arguments(run_id="training") == Command((), {}, "training")
 
 
 def test_file_of_arguments_gives_what_is_not_typed(tmp_path):
     file = tmp_path / "arguments.json"
     file.write_text(json.dumps({"config_file": "a.json", "labelled": 4, "seed": 1, "run_id": "training"}))
-    assert Command.of_arguments(args_file=str(file), seed=2) == Command(("a.json",), {"labelled": 4, "seed": 2})
+    command = Command.of_arguments(args_file=str(file), seed=2)
+    assert command == Command(("a.json",), {"labelled": 4, "seed": 2}, "training")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_another_program_has_no_command(monkeypatch, argv):
 def test_run_bundle_notes_its_command_and_forgets_it(config_file, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["pytest"])
     run_bundle("training", [config_file], seed=5, widths=None)
-    expected = Command((str(config_file),), {"seed": 5})
+    expected = Command((str(config_file),), {"seed": 5}, "training")
     assert (tmp_path / "noted").read_text() == repr(expected), "MONAI drops what is None"
     assert current_command() is None
 

@@ -8,9 +8,9 @@ import pytest
 
 from medssl.bundle import Command, ScanData, run_bundle
 from medssl.bundle.command import started
-from medssl.bundle.evaluation import InferenceOptions
+from medssl.bundle.evaluation import InferenceOptions, window_of
 from medssl.bundle.keys import given_options
-from medssl.bundle.scans import begin
+from medssl.bundle.scans import begin_gbdl, begin_scans
 from medssl.core.errors import ConfigError
 from medssl.core.options import option
 
@@ -21,6 +21,9 @@ ALL = ["bundle_root", "num_workers", "runs_dir", "title", "output_dir", "resume"
        "amp", "batch_size", "learning_rate", "max_epochs", "steps_per_epoch", "val_interval", "save_interval",
        "samples", "num_classes"]  # fmt: skip
 WINDOWS = ["channels_last", "stride", "window_batch", "mode", "backend", "metric_workers", "window_size"]
+SCENES = ["image_size", "crop", "variant", "head", "encoder", "encoder_weights", "channels", "detail", "dropout",
+          "aggregator", "bank_size", "evaluation", "crop_to", "pavpu_window", "pavpu_threshold_nats", "head_factor",
+          "weight_decay", "unlabelled_weight", "kl_weight", "dice_weight", "ema_decay", "warm_up"]  # fmt: skip
 # the choices that train.json of commit b25d7b0 listed, without what was wiring (source, split, folder, ...)
 OLD_KEYS = {
     "mcdropout_unet3d": [*SCANS, *ALL, *WINDOWS],
@@ -33,21 +36,18 @@ OLD_KEYS = {
                  "dropout", "hidden", "norm_momentum", "bank_size", "ratio", "weight_decay", "max_grad_norm",
                  "confidence", "uncertainty", "curriculum", "align", "unlabelled_weight", "divergence_weight",
                  "ema_decay", "total_steps", "test_batch", "size"],
-    "np_semiseg": [*ALL, *SCANS, "classes", "image_size", "crop", "variant", "head", "encoder", "encoder_weights",
-                   "channels", "detail", "dropout", "aggregator", "bank_size", "evaluation", "crop_to", "pavpu_window",
-                   "pavpu_threshold_nats", "head_factor", "weight_decay", "unlabelled_weight", "kl_weight",
-                   "dice_weight", "ema_decay", "warm_up", "total_steps", "void", "structure_share", "slice_batch"],
+    "np_semiseg": [*ALL, *SCENES, "dataset_name", "dataset_dir", "classes", "lists_dir", "labelled", "validation",
+                   "test", "seed", "void", "total_steps"],
 }  # fmt: skip
-METHODS = {"mcdropout_unet3d": "supervised", "gbdl": "gbdl", "teacher_student": "mean_teacher"}
+OLD_KEYS_OF_SLICES = [*SCANS, *SCENES, "structure_share", "slice_batch"]
+METHODS = {"mcdropout_unet3d": "supervised", "teacher_student": "mean_teacher"}
 
 
 @pytest.fixture
 def check(bundles_dir, monkeypatch):
     """Begins a training by a command with these keys, as train.json does, without anything that lasts."""
-    monkeypatch.setattr("medssl.bundle.scans.be_deterministic", lambda seed: None)
-    monkeypatch.setattr("natural_image_ext.bundle.begin.be_deterministic", lambda seed: None)
-    for module in ("medssl.bundle.scans", "natural_image_ext.bundle.begin"):
-        monkeypatch.setattr(f"{module}.explain_errors", lambda: None)
+    monkeypatch.setattr("medssl.bundle.keys.be_deterministic", lambda seed: None)
+    monkeypatch.setattr("medssl.bundle.keys.explain_errors", lambda: None)
 
     def checked(bundle="teacher_student", overlays=(), root=None, **keys):
         from natural_image_ext.bundle import begin_pictures, begin_scenes
@@ -59,8 +59,10 @@ def check(bundles_dir, monkeypatch):
                 begin_pictures(root, 0)
             elif bundle == "np_semiseg":
                 begin_scenes(root, 0)
+            elif bundle == "gbdl":
+                begin_gbdl(root, 0)
             else:
-                begin(root, 0, METHODS[bundle])
+                begin_scans(root, 0, METHODS[bundle])
 
     return checked
 
@@ -93,7 +95,7 @@ def test_a_key_of_prediction_evaluation_or_metadata_means_nothing_to_a_training(
     ("key", "finding"),
     [
         ("train#optimizer", "train#optimizer: part 'optimizer' is unknown"),
-        ("train#metod", "train#metod: part 'metod' is unknown. Did you mean 'method'?"),
+        ("train#datset", "train#datset: part 'datset' is unknown. Did you mean 'dataset'?"),
         ("train::trianer", "part 'trianer' is unknown. Did you mean 'trainer'?"),
         ("validate#evaluators", "part 'evaluators' is unknown. Did you mean 'evaluator'?"),
     ],
@@ -106,14 +108,18 @@ def test_a_nested_key_that_nothing_reads_is_refused(check, key, finding):
 
 @pytest.mark.parametrize(
     ("key", "part"),
-    [("train#optimizer#lr", "optimizer"), ("netwrok_def#widths", "netwrok_def"), ("train#metod#name", "metod")],
+    [
+        ("train#optimizer#lr", "optimizer"),
+        ("netwrok_def#widths", "netwrok_def"),
+        ("train#trianer#max_epochs", "trianer"),
+    ],
 )
 def test_a_key_below_something_that_is_not_there_is_refused_by_monai(bundles_dir, key, part):
     with pytest.raises(KeyError, match=f"query key: {part}"):
         run_bundle("training", [bundles_dir / "teacher_student" / "configs" / "train.json"], **{key: 1})
 
 
-@pytest.mark.parametrize("key", ["network_def#widths", "network_def#new_argument", "train#method#loss#ce_weight"])
+@pytest.mark.parametrize("key", ["network_def#widths", "network_def#new_argument", "train#trainer#max_epochs"])
 def test_a_nested_key_of_something_that_is_built_is_accepted(check, key):
     check(**{key: 1})
 
@@ -143,6 +149,14 @@ def test_options_of_another_method_are_refused(check):
 def test_every_key_of_the_bundles_of_before_is_accepted(check, bundle):
     for key in OLD_KEYS[bundle]:
         check(bundle, **{key: "x"})
+
+
+def test_every_key_of_the_overlay_for_slices_of_before_is_accepted(check, bundles_dir):
+    overlay = bundles_dir / "np_semiseg" / "configs" / "scans.json"
+    for key in OLD_KEYS_OF_SLICES:
+        check("np_semiseg", [overlay], **{key: "x"})
+    with pytest.raises(ConfigError, match="key 'classes' is unknown"):
+        check("np_semiseg", [overlay], classes="x")
 
 
 @pytest.mark.parametrize("bundle", [*OLD_KEYS, "teacher_student"])
@@ -211,12 +225,11 @@ def test_an_expression_for_an_unlisted_option_is_refused(command_of, expression)
 
 
 def test_windows_of_validation_and_tests_are_those_of_window_size(command_of):
+    data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
     with command_of(window_size=[16, 16, 8]):
-        data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
-        assert data.window_size == (16, 16, 8) and data.patch_size == (32, 32, 8)
-        assert given_options(InferenceOptions, {}).window_size == [16, 16, 8]
+        assert window_of(given_options(InferenceOptions, {}), data) == (16, 16, 8)
     with command_of():
-        assert ScanData(dataset_name="phantom", patch_size=[32, 32, 8]).window_size == (32, 32, 8)
+        assert window_of(given_options(InferenceOptions, {}), data) == (32, 32, 8)
 
 
 def test_old_keys_of_pictures_and_scenes_have_their_old_meaning(command_of, picture_dir, scene_dir):

@@ -7,8 +7,15 @@ import torch
 from methods.stages import built, small_network, trainer_of
 from torch import nn
 
-from medssl.bundle.networks import load_fitting_weights, prepared_network, scan_network
+from medssl.bundle.networks import (
+    LoadedWeights,
+    NetworkOptions,
+    load_fitting_weights,
+    prepared_network,
+    require_fitting,
+)
 from medssl.bundle.scan_data import ScanData
+from medssl.bundle.session import SessionOptions
 from medssl.core.checkpoint import load_tensors, save_tensors
 from medssl.core.errors import CheckpointError, ConfigError
 from medssl.core.seeding import seed_everything
@@ -67,7 +74,7 @@ def test_what_does_not_fit_stays_as_it_is_and_is_reported(run, capsys):
     seed_everything(3)
     before = {name: value.clone() for name, value in network(num_classes=4).state_dict().items()}
     seed_everything(3)
-    prepared = prepared_network(network(num_classes=4), "cpu", start_from=str(run))
+    prepared = prepared_network(network(num_classes=4), "cpu", NetworkOptions(start_from=str(run)), SessionOptions())
     stored, after = weights_of(run / "bundle"), prepared.state_dict()
     left = [name for name in after if stored[name].shape != after[name].shape]
     assert left, "the last layer has another number of classes"
@@ -89,11 +96,23 @@ def test_tensors_that_are_not_stored_there_are_reported(run):
     assert report.left == {"extra.weight": "not stored there", "extra.bias": "not stored there"}
 
 
-def test_a_long_list_is_cut_short():
-    from medssl.bundle.networks import LoadedWeights
+def test_tensors_that_are_stored_there_for_nothing_are_counted(run, tmp_path):
+    save_tensors({**weights_of(run / "bundle"), "extra.weight": torch.ones(2)}, tmp_path / "model.pt")
+    report = load_fitting_weights(network(), tmp_path / "model.pt")
+    assert report.left == {} and report.text().endswith("; 1 stored there have no place here")
 
+
+def test_a_run_that_goes_on_needs_the_weights_it_began_with_no_more(run, tmp_path, capsys):
+    options = NetworkOptions(start_from=str(tmp_path / "gone.pt"))
+    prepared_network(network(), "cpu", options, SessionOptions(output_dir=str(run), resume=True))
+    assert "start_from" not in capsys.readouterr().out
+    with pytest.raises(CheckpointError):
+        prepared_network(network(), "cpu", options, SessionOptions(output_dir=str(tmp_path / "new"), resume=True))
+
+
+def test_a_long_list_is_cut_short():
     left = {f"layer{number}": "not stored there" for number in range(8)}
-    text = LoadedWeights("run", ("first",), left).text()
+    text = LoadedWeights("run", ("first",), left, unused=0).text()
     assert "1 of 9 tensors loaded" in text and "layer4 (not stored there) and 3 more" in text and "layer5" not in text
 
 
@@ -130,7 +149,7 @@ def test_of_a_training_with_a_moving_average_the_average_is_taken(tmp_path):
 def test_without_start_from_the_weights_stay(capsys):
     fresh = network()
     before = {name: value.clone() for name, value in fresh.state_dict().items()}
-    assert same(prepared_network(fresh, "cpu").state_dict(), before)
+    assert same(prepared_network(fresh, "cpu", NetworkOptions(), SessionOptions()).state_dict(), before)
     assert "start_from" not in capsys.readouterr().out
 
 
@@ -144,4 +163,4 @@ def test_without_start_from_the_weights_stay(capsys):
 def test_a_network_that_does_not_fit_is_refused_before_anything_is_trained(built_network, samples, finding):
     data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
     with pytest.raises(ConfigError, match=finding):
-        scan_network(built_network(), data, samples, "eager", device="cpu")
+        require_fitting(built_network(), data, samples, "eager")
