@@ -1,12 +1,13 @@
-"""What the configurations of bundles for scans call before anything is built."""
+"""What all bundles for scans share: what their configurations call first, and which keys are a run's own."""
 
 from pathlib import Path
 
 from medssl.bundle.gbdl import GBDLTraining
 from medssl.bundle.keys import begin
-from medssl.bundle.training import ScanTraining
+from medssl.bundle.scan_data import ScanDataOptions
+from medssl.bundle.training import PLACES_IN_JSON, ScanTraining
 from medssl.core.errors import ConfigError
-from medssl.core.options import names_of
+from medssl.core.options import marked, names_of
 from medssl.methods.registry import find_method
 
 
@@ -27,3 +28,10 @@ def begin_scans(bundle_root: str | Path, seed: int, method: str) -> None:
 def begin_gbdl(bundle_root: str | Path, seed: int) -> None:
     """The beginning of a training by GBDL."""
     begin(bundle_root, seed, (*GBDLTraining.parts, find_method("gbdl").Options))
+
+
+def own_keys() -> set[str]:
+    """The keys that say on what data, and where, a run is trained: those of another training are its own."""
+    carried = {"seed", "cache"}  # they mean the same on any data
+    places = {key for part in GBDLTraining.parts for key in marked(part, "place")}
+    return (set(names_of(ScanDataOptions)) - carried) | places | set(PLACES_IN_JSON)

@@ -163,10 +163,3 @@ def places_of(*parts: type) -> list[str]:
 
 
 PLACES_IN_JSON = ("bundle_root", "device")  # listed by every train.json, options of no part
-
-
-def own_keys() -> set[str]:
-    """The keys that say on what data, and where, a run is trained: those of another training are its own."""
-    carried = {"seed", "cache"}  # they mean the same on any data
-    places = {key for part in PARTS for key in marked(part, "place")}
-    return (set(names_of(ScanDataOptions)) - carried) | places | set(PLACES_IN_JSON)

@@ -9,7 +9,7 @@ from typing import Any
 from monai.bundle import ConfigParser
 
 from medssl.bundle.provenance import flatten
-from medssl.bundle.training import own_keys
+from medssl.bundle.scans import own_keys
 from medssl.core.errors import ConfigError, MedsslError
 from medssl.core.run_folder import read_facts
 from medssl.core.shipped_bundles import shipped_bundles

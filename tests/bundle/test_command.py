@@ -57,9 +57,8 @@ def test_arguments_of_run_are_files_and_keys():
 def test_file_of_arguments_gives_what_is_not_typed(tmp_path):
     file = tmp_path / "arguments.json"
     file.write_text(json.dumps({"config_file": "a.json", "labelled": 4, "seed": 1, "run_id": "training"}))
-    assert Command.of_arguments(args_file=str(file), seed=2) == Command(
-        ("a.json",), {"labelled": 4, "seed": 2}, "training"
-    )
+    command = Command.of_arguments(args_file=str(file), seed=2)
+    assert command == Command(("a.json",), {"labelled": 4, "seed": 2}, "training")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ ALL = ["bundle_root", "num_workers", "runs_dir", "title", "output_dir", "resume"
        "amp", "batch_size", "learning_rate", "max_epochs", "steps_per_epoch", "val_interval", "save_interval",
        "samples", "num_classes"]  # fmt: skip
 WINDOWS = ["channels_last", "stride", "window_batch", "mode", "backend", "metric_workers", "window_size"]
+SCENES = ["image_size", "crop", "variant", "head", "encoder", "encoder_weights", "channels", "detail", "dropout",
+          "aggregator", "bank_size", "evaluation", "crop_to", "pavpu_window", "pavpu_threshold_nats", "head_factor",
+          "weight_decay", "unlabelled_weight", "kl_weight", "dice_weight", "ema_decay", "warm_up"]  # fmt: skip
 # the choices that train.json of commit b25d7b0 listed, without what was wiring (source, split, folder, ...)
 OLD_KEYS = {
     "mcdropout_unet3d": [*SCANS, *ALL, *WINDOWS],
@@ -33,12 +36,11 @@ OLD_KEYS = {
                  "dropout", "hidden", "norm_momentum", "bank_size", "ratio", "weight_decay", "max_grad_norm",
                  "confidence", "uncertainty", "curriculum", "align", "unlabelled_weight", "divergence_weight",
                  "ema_decay", "total_steps", "test_batch", "size"],
-    "np_semiseg": [*ALL, *SCANS, "classes", "image_size", "crop", "variant", "head", "encoder", "encoder_weights",
-                   "channels", "detail", "dropout", "aggregator", "bank_size", "evaluation", "crop_to", "pavpu_window",
-                   "pavpu_threshold_nats", "head_factor", "weight_decay", "unlabelled_weight", "kl_weight",
-                   "dice_weight", "ema_decay", "warm_up", "total_steps", "void", "structure_share", "slice_batch"],
+    "np_semiseg": [*ALL, *SCENES, "dataset_name", "dataset_dir", "classes", "lists_dir", "labelled", "validation",
+                   "test", "seed", "void", "total_steps"],
 }  # fmt: skip
-METHODS = {"mcdropout_unet3d": "supervised", "gbdl": "gbdl", "teacher_student": "mean_teacher"}
+OLD_KEYS_OF_SLICES = [*SCANS, *SCENES, "structure_share", "slice_batch"]
+METHODS = {"mcdropout_unet3d": "supervised", "teacher_student": "mean_teacher"}
 
 
 @pytest.fixture
@@ -106,7 +108,11 @@ def test_a_nested_key_that_nothing_reads_is_refused(check, key, finding):
 
 @pytest.mark.parametrize(
     ("key", "part"),
-    [("train#optimizer#lr", "optimizer"), ("netwrok_def#widths", "netwrok_def"), ("train#metod#name", "metod")],
+    [
+        ("train#optimizer#lr", "optimizer"),
+        ("netwrok_def#widths", "netwrok_def"),
+        ("train#trianer#max_epochs", "trianer"),
+    ],
 )
 def test_a_key_below_something_that_is_not_there_is_refused_by_monai(bundles_dir, key, part):
     with pytest.raises(KeyError, match=f"query key: {part}"):
@@ -140,12 +146,17 @@ def test_options_of_another_method_are_refused(check):
 
 
 @pytest.mark.parametrize("bundle", OLD_KEYS)
-def test_every_key_of_the_bundles_of_before_is_accepted(check, bundles_dir, bundle):
-    scenes = {"np_semiseg"} & {bundle}
-    overlays = [bundles_dir / bundle / "configs" / "scans.json"] if scenes else []
+def test_every_key_of_the_bundles_of_before_is_accepted(check, bundle):
     for key in OLD_KEYS[bundle]:
-        only_scenes = key in ("classes", "image_size", "num_classes", "void")
-        check(bundle, [] if only_scenes else overlays, **{key: "x"})
+        check(bundle, **{key: "x"})
+
+
+def test_every_key_of_the_overlay_for_slices_of_before_is_accepted(check, bundles_dir):
+    overlay = bundles_dir / "np_semiseg" / "configs" / "scans.json"
+    for key in OLD_KEYS_OF_SLICES:
+        check("np_semiseg", [overlay], **{key: "x"})
+    with pytest.raises(ConfigError, match="key 'classes' is unknown"):
+        check("np_semiseg", [overlay], classes="x")
 
 
 @pytest.mark.parametrize("bundle", [*OLD_KEYS, "teacher_student"])
@@ -214,11 +225,10 @@ def test_an_expression_for_an_unlisted_option_is_refused(command_of, expression)
 
 
 def test_windows_of_validation_and_tests_are_those_of_window_size(command_of):
+    data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
     with command_of(window_size=[16, 16, 8]):
-        data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
-        assert window_of(given_options(InferenceOptions, {}), data) == (16, 16, 8) and data.patch_size == (32, 32, 8)
+        assert window_of(given_options(InferenceOptions, {}), data) == (16, 16, 8)
     with command_of():
-        data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
         assert window_of(given_options(InferenceOptions, {}), data) == (32, 32, 8)
 
 

@@ -7,7 +7,13 @@ import torch
 from methods.stages import built, small_network, trainer_of
 from torch import nn
 
-from medssl.bundle.networks import NetworkOptions, load_fitting_weights, prepared_network, require_fitting
+from medssl.bundle.networks import (
+    LoadedWeights,
+    NetworkOptions,
+    load_fitting_weights,
+    prepared_network,
+    require_fitting,
+)
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import SessionOptions
 from medssl.core.checkpoint import load_tensors, save_tensors
@@ -90,9 +96,21 @@ def test_tensors_that_are_not_stored_there_are_reported(run):
     assert report.left == {"extra.weight": "not stored there", "extra.bias": "not stored there"}
 
 
-def test_a_long_list_is_cut_short():
-    from medssl.bundle.networks import LoadedWeights
+def test_tensors_that_are_stored_there_for_nothing_are_counted(run, tmp_path):
+    save_tensors({**weights_of(run / "bundle"), "extra.weight": torch.ones(2)}, tmp_path / "model.pt")
+    report = load_fitting_weights(network(), tmp_path / "model.pt")
+    assert report.left == {} and report.text().endswith("; 1 stored there have no place here")
 
+
+def test_a_run_that_goes_on_needs_the_weights_it_began_with_no_more(run, tmp_path, capsys):
+    options = NetworkOptions(start_from=str(tmp_path / "gone.pt"))
+    prepared_network(network(), "cpu", options, SessionOptions(output_dir=str(run), resume=True))
+    assert "start_from" not in capsys.readouterr().out
+    with pytest.raises(CheckpointError):
+        prepared_network(network(), "cpu", options, SessionOptions(output_dir=str(tmp_path / "new"), resume=True))
+
+
+def test_a_long_list_is_cut_short():
     left = {f"layer{number}": "not stored there" for number in range(8)}
     text = LoadedWeights("run", ("first",), left, unused=0).text()
     assert "1 of 9 tensors loaded" in text and "layer4 (not stored there) and 3 more" in text and "layer5" not in text

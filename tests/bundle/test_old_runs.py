@@ -139,10 +139,19 @@ def test_choices_of_an_old_run_are_served_and_fit_the_bundle_of_today(old_run, b
     wiring = {key for key, value in written.items() if isinstance(value, list) and key != "stride"}
     assert wiring >= {"imports", "initialize", "run"} and not wiring & set(recipe.keys)
     with started(Command(tuple(map(str, recipe.configs)), recipe.keys)):
-        if name == "gbdl":  # both refuse a key that they do not know
+        if name == "gbdl":  # each refuses a key that it does not know
             begin_gbdl(recipe.source, 0)
         else:
             begin_scans(recipe.source, 0, "supervised")
+
+
+def test_places_of_an_old_run_are_not_those_of_the_next(old_run):
+    run = old_run("gbdl")
+    facts = json.loads((run / "run.json").read_text())
+    facts["config"]["first_stage_from"] = "runs/another"
+    (run / "run.json").write_text(json.dumps(facts))
+    places = {"first_stage_from", "output_dir", "dataset_dir", "bundle_root", "tracking_uri", "labelled"}
+    assert not places & set(recipe_of(run).keys)
 
 
 def test_old_model_is_trained_on_with_its_own_choices(old_run, tmp_path, capsys):

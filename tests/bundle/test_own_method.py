@@ -110,7 +110,7 @@ def test_it_has_its_row_beside_another_method_with_the_cases_it_learned_from(own
         ({"method": "my_package.my_module:Nothing"}, "not a subclass of medssl.methods.Method"),
         ({"method": "my_package.my_module:WithoutFacts"}, "has no facts"),
         ({"method": "mean_taecher"}, "method 'mean_taecher' is unknown. Did you mean 'mean_teacher'?"),
-        ({"method": "gbdl"}, "it is trained by the bundle gbdl"),
+        ({"method": "gbdl"}, "trained by the bundle gbdl"),
     ],
 )
 def test_what_is_wrong_with_a_method_or_its_options_is_said_before_training(train, tmp_path, keys, finding):

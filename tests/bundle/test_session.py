@@ -12,11 +12,10 @@ from torch import nn
 from medssl.bundle import check_scans
 from medssl.bundle.session import Session, SessionOptions, default_run_name, open_run
 from medssl.core.errors import ConfigError, DataError
-from medssl.core.options import make_options
 from medssl.data import Pipeline, Split, dataset_facts
 from medssl.engine import RunFolder, explain_errors
 from medssl.engine.tracking import NoTracker
-from medssl.methods import Supervised
+from medssl.methods.supervised import Supervised
 from medssl.report.finish import finish_run
 
 CASES = [{"id": "a", "patient": "a", "role": "labelled"}, {"id": "b", "patient": "b", "role": "test"}]
@@ -40,12 +39,12 @@ def report(hook, error: BaseException) -> None:
     hook(type(error), error, error.__traceback__)
 
 
-def session(tmp_path, run_name="phantom_8_seed1", **options):
+def session(**options):
     split = Split(CASES, {"dataset": "phantom"})
     pipeline = Pipeline(dataset_facts("phantom"))
     linear = nn.Linear(3, 2)
-    asked = make_options(SessionOptions, options)
-    return Session("mcdropout_unet3d", Supervised, pipeline, split, linear, "cpu", asked, 1, run_name)
+    asked = SessionOptions(**options)
+    return Session("mcdropout_unet3d", Supervised, pipeline, split, linear, "cpu", asked, 1, "phantom_8_seed1")
 
 
 def test_folder_is_named_after_bundle_data_labels_and_seed(tmp_path, monkeypatch):
@@ -54,8 +53,8 @@ def test_folder_is_named_after_bundle_data_labels_and_seed(tmp_path, monkeypatch
     assert default_run_name("gbdl", "kits19", 4, 0, "gbdl") == "kits19_4_seed0"
     assert default_run_name("gbdl", "kits19", 4, 0, "lrl_only") == "lrl_only_kits19_4_seed0"
     monkeypatch.chdir(tmp_path)
-    assert str(session(tmp_path).folder.path) == "runs/mcdropout_unet3d/phantom_8_seed1"
-    assert session(tmp_path, output_dir=str(tmp_path / "mine")).folder.path == tmp_path / "mine"
+    assert str(session().folder.path) == "runs/mcdropout_unet3d/phantom_8_seed1"
+    assert session(output_dir=str(tmp_path / "mine")).folder.path == tmp_path / "mine"
 
 
 def test_folder_of_a_run_by_lists_is_named_after_them():
@@ -65,8 +64,8 @@ def test_folder_of_a_run_by_lists_is_named_after_them():
 
 
 def test_run_is_called_after_its_method_unless_it_has_a_title(tmp_path):
-    plain = session(tmp_path, output_dir=str(tmp_path / "plain")).folder.facts()
-    titled = session(tmp_path, output_dir=str(tmp_path / "titled"), title="supervised, twice").folder.facts()
+    plain = session(output_dir=str(tmp_path / "plain")).folder.facts()
+    titled = session(output_dir=str(tmp_path / "titled"), title="supervised, twice").folder.facts()
     assert plain["method"] == "supervised" and titled["method"] == "supervised, twice"
     for facts in (plain, titled):
         assert facts["method_facts"]["title"] == "supervised"
@@ -74,10 +73,10 @@ def test_run_is_called_after_its_method_unless_it_has_a_title(tmp_path):
 
 
 def test_run_without_tracking_has_no_tracker_and_amp_needs_a_gpu(tmp_path):
-    untracked = session(tmp_path, output_dir=str(tmp_path / "run"), mlflow="false")
+    untracked = session(output_dir=str(tmp_path / "run"), mlflow=False)
     assert isinstance(untracked.tracker, NoTracker)
     assert untracked.amp is torch.cuda.is_available()
-    assert session(tmp_path, amp=True).amp is True
+    assert session(amp=True).amp is True
 
 
 @pytest.mark.parametrize("config", [{"_target_": "here", "a": 1}, "$here()"])
