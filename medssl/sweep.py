@@ -133,7 +133,7 @@ def sweep_of_bundle(
 
     Keys are varied one at a time, all others as they are, as the thesis searches its coefficients.
     """
-    chosen_by = _key_of_variants(bundle)
+    chosen_by = _key_of_variants(bundle) if variants else ""
     rows = [SweepRow(variant, bundle, tuple(overlays), ((chosen_by, variant),)) for variant in variants]
     for text in vary:
         key, _, values = text.partition("=")
@@ -144,10 +144,15 @@ def sweep_of_bundle(
 
 
 def _key_of_variants(bundle: Path) -> str:
-    """The key that chooses among what a bundle can train: `method` where its train.json has one, else `variant`."""
+    """The key that chooses among what a bundle can train: `method` or `variant`; ConfigError if it has neither."""
     config = bundle / "configs" / "train.json"
-    has_methods = config.is_file() and "method" in json.loads(config.read_text())
-    return "method" if has_methods else "variant"
+    keys = json.loads(config.read_text()) if config.is_file() else {}
+    known = [key for key in ("method", "variant") if key in keys]
+    if not known:
+        raise ConfigError(
+            f"{bundle}: trains one thing, it has no variants. Leave --variants out, or use another bundle."
+        )
+    return known[0]
 
 
 def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> list[Sweep]:

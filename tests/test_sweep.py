@@ -10,14 +10,16 @@ from medssl.core.errors import ConfigError
 from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
 
+ROOT = Path(__file__).parents[1]
+
 @pytest.fixture
 def grid(tmp_path):
     return grid_of(tmp_path)
 
 
-def grid_of(folder, **changes):
+def grid_of(folder, bundle="mcdropout_unet3d", **changes):
     keys = {"overlays": ("bench",), "keys": (("dataset_name", "phantom"),), **changes}
-    return sweep_of_bundle(Path("bundles/mcdropout_unet3d"), folder, [4, 100], [0, 1], **keys)
+    return sweep_of_bundle(ROOT / "bundles" / bundle, folder, [4, 100], [0, 1], **keys)
 
 
 @pytest.fixture
@@ -62,9 +64,19 @@ def test_other_keys_for_the_same_folder_are_refused(grid, started, tmp_path):
 
 
 def test_variants_are_rows_and_every_seed_is_finished_for_all_rows_first(started, tmp_path):
-    folders = grid_of(tmp_path, variants=["gbdl", "ic"]).run()
+    folders = grid_of(tmp_path, "gbdl", variants=["gbdl", "ic"]).run()
     assert [folder.name for folder in folders][:4] == ["gbdl_4_seed0", "ic_4_seed0", "gbdl_100_seed0", "ic_100_seed0"]
     assert [command[command.index("--variant") + 1] for command in started[0][:2]] == ["gbdl", "ic"]
+
+
+def test_methods_are_rows_of_a_bundle_that_has_them(started, tmp_path):
+    grid_of(tmp_path, "teacher_student", variants=["mean_teacher", "supervised"]).run()
+    assert [command[command.index("--method") + 1] for command in started[0][:2]] == ["mean_teacher", "supervised"]
+
+
+def test_variants_of_a_bundle_without_any_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="it has no variants"):
+        grid_of(tmp_path, variants=["gbdl"])
 
 
 def test_keys_are_varied_one_at_a_time(started, tmp_path):

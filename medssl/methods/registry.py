@@ -75,8 +75,12 @@ def _elsewhere(name: str) -> type[Method]:
 
 
 def _method_in(module: ModuleType) -> type[Method]:
-    [found] = _methods_in(module)
-    return found
+    """The one method of a file of medssl/methods; ConfigError if it has several, since a name means one."""
+    methods = _methods_in(module)
+    if len(methods) != 1:
+        names = ", ".join(method.__name__ for method in methods)
+        raise ConfigError(f"{module.__name__}: has facts of {len(methods)} methods ({names}), expected those of one.")
+    return methods[0]
 
 
 def _methods_in(module: ModuleType) -> list[type[Method]]:

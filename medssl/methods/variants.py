@@ -16,6 +16,7 @@ from medssl.methods.gbdl import LatentLearning, PosteriorLearning
 from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.methods.self_training import TeacherLearning, UNetTeacher
 from medssl.networks.lrl import LRL
+from medssl.networks.unet import MCDropoutUNet3D
 
 Changes = dict[str, Any]
 Built = TypeVar("Built")
@@ -112,6 +113,11 @@ def gbdl_variant(name: str) -> Variant:
 def build_teacher(variant: Variant, posterior: nn.Module, **lrl: Any) -> LRL | UNetTeacher:
     """The network of stage 1: LRL with the variant's changes or, for self-training, a second one like `posterior`."""
     if not variant.with_lrl:
+        if not isinstance(posterior, MCDropoutUNet3D):
+            raise ConfigError(
+                f"variant '{variant.title}': its teacher is a MCDropoutUNet3D, but network_def is a "
+                f"{type(posterior).__name__}. Keep the network_def of train.json."
+            )
         return UNetTeacher(**posterior.arguments)  # type: ignore[arg-type]
     return _checked(LRL, **(lrl | variant.lrl))
 

@@ -120,6 +120,7 @@ def _setting(run: Run) -> Setting:
     """All that makes the run's experiment: its configuration with numbers as numbers, and its data."""
     stored = run.facts.get("config") or {}
     config = {key.removeprefix(GIVEN_OPTIONS): _number_or_text(text) for key, text in stored.items()}
+    config |= {name: _number_or_text(value) for name, value in (run.facts.get("method_options") or {}).items()}
     facts: Setting = {"dataset_name": str(run.facts["dataset"]), "labelled": float(run.facts["labelled"])}
     incidental = _incidental_keys(run)
     kept = {key: value for key, value in config.items() if key not in incidental}
