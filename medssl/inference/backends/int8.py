@@ -42,8 +42,9 @@ class StoredGraphs:
         measured = self.record["measured"]
         return (
             f"int8: on {measured['cases']} {measured['role']} cases (T = {measured['samples']}) "
-            f"Dice {measured['dice']:.4f}, {measured['dice_difference']:+.4f} from float32; PAvPU {measured['pavpu']:.4f}, "
-            f"{measured['pavpu_difference']:+.4f}; entropy correlation {measured['entropy_correlation']:.4f}"
+            f"Dice {measured['dice']:.4f}, {measured['dice_difference']:+.4f} from float32; "
+            f"PAvPU {measured['pavpu']:.4f}, {measured['pavpu_difference']:+.4f}; "
+            f"entropy correlation {measured['entropy_correlation']:.4f}"
         )
 
     def require_for(self, network: nn.Module, window: Sequence[int]) -> None:
