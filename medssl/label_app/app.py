@@ -144,12 +144,14 @@ class ReviewApp(MONAILabelApp):
         if strategy is None:
             known = ", ".join(self._strategies)
             raise MONAILabelException(MONAILabelError.INVALID_INPUT, f"There is no such strategy; known: {known}")
-        while (found := strategy(request, self.datastore()) or {}) and "failure" not in found:
+        while True:
+            study = strategy(request, self.datastore()) or {}
+            if not study or "failure" in study:
+                return study
             try:
-                return {**found, "path": self.datastore().get_image_uri(found["id"])}
+                return {**study, "path": self.datastore().get_image_uri(study["id"])}
             except DataError as error:  # it comes last from now on
-                self.results.note_failure(found["id"], str(error))
-        return found
+                self.results.note_failure(study["id"], str(error))
 
     def on_init_complete(self) -> None:
         """Begin to score; called in the server, not in the processes it starts."""

@@ -41,12 +41,12 @@ def next_study(studies: Studies, strategy: str, seed: int = 0, structure: str | 
     if not ranked:
         return None
     chosen = ranked[0]
-    found: dict[str, Any] = {"id": chosen, "waiting": len(ranked), "unscored": len(unscored)}
+    proposal: dict[str, Any] = {"id": chosen, "waiting": len(ranked), "unscored": len(unscored)}
     if chosen in records:
-        found["score"] = records[chosen]["score"]
+        proposal["score"] = records[chosen]["score"]
     if chosen in failures:
-        found["failure"] = failures[chosen]
-    return found
+        proposal["failure"] = failures[chosen]
+    return proposal
 
 
 class WaitingViewers:

@@ -56,7 +56,7 @@ class Studies:
                 if not scan:
                     raise ImageNotFoundException(f"{study}: no such study")
                 made_by = {**loaded.settings, "scan": content_digest(scan), "version": version}
-                found = self._known(study, made_by) or self._predict(study, scan, loaded, made_by)
+                result = self._known(study, made_by) or self._predict(study, scan, loaded, made_by)
             except (*ARCHIVE_AWAY, MONAILabelException):
                 raise  # which is not the study's fault
             except Exception as error:  # whatever it is, the next study must have its turn
@@ -64,7 +64,7 @@ class Studies:
                 self.note_failure(study, reason, version)
                 raise DataError(reason) from error
             self._failures.pop(study, None)
-            return found
+            return result
 
     def result_of_file(self, scan: str, folder: Path) -> StudyResult:
         """The result for a scan that is no study of the datastore; its files are written into `folder`."""
@@ -90,8 +90,8 @@ class Studies:
         self._failures[study] = (self.model.load().settings, version, reason)
 
     def _facts(self, study: str) -> dict[str, Any]:
-        found = self.datastore.get_image_info(study).get(FACTS)
-        return found if isinstance(found, dict) else {}
+        facts = self.datastore.get_image_info(study).get(FACTS)
+        return facts if isinstance(facts, dict) else {}
 
     def _known(self, study: str, made_by: dict[str, Any]) -> StudyResult | None:
         facts = self._facts(study)
@@ -111,10 +111,10 @@ class Studies:
         facts = {"made_by": made_by, "record": made.record}
         self.datastore.update_image_info(study, {FACTS: facts})  # last: where it stands, the files are whole
         logger.info("predicted a study with weights %s", made_by["weights"])
-        found = self._known(study, made_by)
-        if found is None:
+        stored = self._known(study, made_by)
+        if stored is None:
             raise DataError(f"{study}: its results could not be stored. Is the disk full?")
-        return found
+        return stored
 
 
 def _prediction(name: str, scan: str, loaded: LoadedModel) -> Prediction:

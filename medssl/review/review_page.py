@@ -90,8 +90,8 @@ def _card(entry: Entry, queue: Queue, slices: int) -> dict[str, Any]:
         "chosen": None if entry.choice is None else entry.choice.chosen,
         "note": entry.note,
         "structures": [
-            (name, f"{found['surroundings_entropy_bits']:.3f}", f"{found['volume_ml']:.2f}")
-            for name, found in measured.record["structures"].items()
+            (name, f"{measures['surroundings_entropy_bits']:.3f}", f"{measures['volume_ml']:.2f}")
+            for name, measures in measured.record["structures"].items()
         ],
         "where": f"{measured.plane} slices {', '.join(map(str, measured.slices))}" if measured.slices else "",
         "pictures": [],

@@ -43,8 +43,8 @@ def need_of(record: Mapping[str, Any], strategy: str, structure: str | None = No
     if strategy == "uncertain":
         return _checked(record, record.get("score"))
     around = {
-        name: _checked(record, found.get("surroundings_entropy_bits"))
-        for name, found in record.get("structures", {}).items()
+        name: _checked(record, measures.get("surroundings_entropy_bits"))
+        for name, measures in record.get("structures", {}).items()
     }
     if structure is not None and structure not in around:
         known = ", ".join(around) or "none"

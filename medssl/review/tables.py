@@ -96,9 +96,9 @@ def percent_of(need: float, highest: float) -> int:
 
 
 def _cells(entry: Entry, queue: Queue, highest: float, measures: Sequence[Metric]) -> list[Cell]:
-    measured, found = entry.measured, entry.measured.record["structures"]
+    measured, structures = entry.measured, entry.measured.record["structures"]
     numbers = [
-        Cell(measure.text(found[name][measure.name]) if name in found else "")
+        Cell(measure.text(structures[name][measure.name]) if name in structures else "")
         for measure in measures
         for name in queue.structures
     ]

@@ -39,11 +39,12 @@ class StoredGraphs:
 
     def measured_loss(self) -> str:
         """One line: how far Dice and uncertainty are from float32, and on which cases that was measured."""
-        found = self.record["measured"]
+        measured = self.record["measured"]
         return (
-            f"int8: on {found['cases']} {found['role']} cases (T = {found['samples']}) Dice {found['dice']:.4f}, "
-            f"{found['dice_difference']:+.4f} from float32; PAvPU {found['pavpu']:.4f}, "
-            f"{found['pavpu_difference']:+.4f}; entropy correlation {found['entropy_correlation']:.4f}"
+            f"int8: on {measured['cases']} {measured['role']} cases (T = {measured['samples']}) "
+            f"Dice {measured['dice']:.4f}, {measured['dice_difference']:+.4f} from float32; "
+            f"PAvPU {measured['pavpu']:.4f}, {measured['pavpu_difference']:+.4f}; "
+            f"entropy correlation {measured['entropy_correlation']:.4f}"
         )
 
     def require_for(self, network: nn.Module, window: Sequence[int]) -> None:
