@@ -9,8 +9,8 @@ import pytest
 from medssl.core.errors import ConfigError
 from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
-
 ROOT = Path(__file__).parents[1]
+
 
 @pytest.fixture
 def grid(tmp_path):

@@ -13,7 +13,7 @@ from medssl.security import check_bundle, check_config
 BUNDLES = sorted(path for path in (Path(__file__).parents[2] / "bundles").iterdir() if path.is_dir())
 CONFIGS = sorted(path for bundle in BUNDLES for path in (bundle / "configs").glob("*.json"))
 PACKAGES = {"monai", "torch", "ignite", "medssl", "natural_image_ext"}
-MOST_EXPRESSIONS = 40
+MOST_EXPRESSIONS = 15
 
 
 def texts(config: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -62,7 +62,7 @@ HOSTILE = {
     "pickle": {"x": {"_target_": "pickle.load", "file": "@f"}},
     "through torch": {"x": {"_target_": "torch.os.system", "command": "id"}},
     "through medssl": {"x": {"_target_": "medssl.cli.subprocess.run", "args": ["id"]}},
-    "through an allowed part": {"x": {"_target_": "medssl.engine.session.sys.exit"}},
+    "through an allowed part": {"x": {"_target_": "medssl.engine.explaining.sys.exit"}},
     "through torch.nn": {"x": {"_target_": "torch.nn.modules.module.functools.reduce"}},
     "torch.load": {"x": {"_target_": "torch.load", "f": "model.pt"}},
     "torch.hub": {"x": {"_target_": "torch.hub.load", "repo_or_dir": "a/b", "model": "c"}},
@@ -72,6 +72,9 @@ HOSTILE = {
     "bare run_cmd": {"x": {"_target_": "run_cmd", "cmd_list": ["id"]}},
     "MONAI's import": {"x": {"_target_": "monai.data.utils.optional_import", "module": "os"}},
     "MONAI's pickle": {"x": {"_target_": "monai.data.utils.pickle_hashing", "item": "a"}},
+    "a method of somebody's": {"method": "os:system"},
+    "a method of somebody's by its builder": {"x": {"_target_": "medssl.methods.find_method", "name": "os.path:join"}},
+    "another configuration": {"x": {"_target_": "medssl.bundle.run_bundle", "run_id": "run", "config_files": []}},
     "another bundle": {"x": {"_target_": "monai.bundle.run", "config_file": "b.json"}},
     "a script beside it": {"x": {"_target_": "scripts.evil.main"}},
     "target expression": {"x": {"_target_": "$@model.forward"}},

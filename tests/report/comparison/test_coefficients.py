@@ -45,6 +45,18 @@ def test_a_point_is_mean_and_sd_over_seeds_at_a_value(make_runs):
     assert math.isnan(curve.points[0][1].sd)
 
 
+def test_a_default_that_no_configuration_names_is_a_point_too(make_run):
+    facts = MethodFacts("mine", True, coefficients={"weight": Coefficient("$w$", "consistency")}).to_json()
+    rows = [{"case": "x", "structure": "kidney", "dice": 0.8, "empty": ""}]
+    shared = {"rows": rows, "scans": False, "seed": 0, "method": "mine", "method_facts": facts}
+    folders = [
+        make_run("usual", config={}, method_options={"weight": 0.1}, **shared),
+        make_run("varied", config={"weight": "0.5"}, method_options={"weight": 0.5}, **shared),
+    ]
+    (curve,) = curves_of(folders)["weight"]
+    assert [value for value, _ in curve.points] == [0.1, 0.5]
+
+
 def test_only_keys_that_were_varied_alone_get_a_curve(make_runs):
     found = curves_of(
         make_runs(
