@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+FIND_RECIPE = (
+    "import pathlib, sys; from medssl.label_app.recipe import find_recipe; "
+    "print(find_recipe(pathlib.Path(sys.argv[1])).source)"
+)
 SIZES = {"dataset_name": "phantom", "labelled": 3, "validation": 2, "test": 3, "mlflow": False}
 
 
@@ -42,8 +46,7 @@ def test_bundle_is_copied_from_the_package(installed, tmp_path, bundles_dir):
         assert copied.is_dir() if file.is_dir() else copied.read_bytes() == file.read_bytes()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("copied", [False, True], ids=["shipped", "copied"])
+@pytest.mark.parametrize("copied", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["shipped", "copied"])
 def test_bundle_trains_where_there_is_no_checkout_and_its_report_is_written(installed, tmp_path, phantom_dir, copied):
     if copied:
         installed.run("medssl", "bundles", "--copy", "gbdl", "my_bundle", cwd=tmp_path)
@@ -53,3 +56,5 @@ def test_bundle_trains_where_there_is_no_checkout_and_its_report_is_written(inst
     assert "Dice" in installed.run("medssl", "report", run, cwd=tmp_path)
     assert (run / "report.html").is_file()
     assert {path.name for path in tmp_path.iterdir()} <= {"run", "runs", "my_bundle"}
+    source = installed.run("python", "-c", FIND_RECIPE, run / "bundle", cwd=tmp_path).strip()
+    assert Path(source) == (tmp_path / "my_bundle" if copied else installed.package / "bundles" / "gbdl")
