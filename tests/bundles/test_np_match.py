@@ -10,7 +10,8 @@ from monai.bundle import ConfigParser, run
 from PIL import Image
 from typer.testing import CliRunner
 
-from medssl.bundle import run_bundle
+from medssl.bundle import Command, run_bundle
+from medssl.bundle.command import started
 from medssl.cli import app
 from medssl.core.errors import ConfigError, DataError, error_behind
 from medssl.engine import load_tensors
@@ -257,11 +258,14 @@ def test_bad_pictures_stop_the_training_before_it_starts(train_pictures, picture
 
 
 def _train_and_save(rank, bundle, pictures, folder):
-    parser = ConfigParser()
-    parser.read_config([str(bundle / "configs" / f"{name}.json") for name in ("train", "smoke", "ddp")])
-    parser.update(keys_of(bundle, pictures, folder / "run", **ACCEPTING))
-    parser.get_parsed_content("run")
-    torch.save(parser.get_parsed_content("train#method").state_dict(), folder / f"rank{rank}.pt")
+    files = [str(bundle / "configs" / f"{name}.json") for name in ("train", "smoke", "ddp")]
+    keys = keys_of(bundle, pictures, folder / "run", **ACCEPTING)
+    with started(Command(tuple(files), keys)):
+        parser = ConfigParser()
+        parser.read_config(files)
+        parser.update(keys)
+        parser.get_parsed_content("run")
+        torch.save(parser.get_parsed_content("images").method.state_dict(), folder / f"rank{rank}.pt")
 
 
 def test_two_processes_end_with_the_same_weights_banks_and_curriculum(run_in_group, np_bundle, picture_dir, tmp_path):

@@ -197,11 +197,13 @@ def test_wrong_choices_get_one_clear_error(train_scenes, tmp_path, keys, part):
 
 
 def _train_and_save(rank, bundle, scenes, folder):
-    parser = ConfigParser()
-    parser.read_config([str(bundle / "configs" / f"{name}.json") for name in ("train", "smoke", "ddp")])
-    parser.update(keys_of(bundle, scenes, folder / "run", batch_size=4))
-    parser.get_parsed_content("train#trainer").run()
-    torch.save(parser.get_parsed_content("train#method").state_dict(), folder / f"rank{rank}.pt")
+    command = command_of(bundle, ["smoke", "ddp"], **keys_of(bundle, scenes, folder / "run", batch_size=4))
+    with started(command):
+        parser = ConfigParser()
+        parser.read_config(list(command.config_files))
+        parser.update(command.keys)
+        parser.get_parsed_content("train#trainer").run()
+        torch.save(parser.get_parsed_content("images").method.state_dict(), folder / f"rank{rank}.pt")
 
 
 def test_two_processes_end_with_the_same_weights_and_banks(run_in_group, seg_bundle, scene_dir, tmp_path):

@@ -11,8 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def files_of(folder):
-    """Files below a folder of the checkout, by their names in it, without what Python leaves behind."""
-    files = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    """Files below a folder of the checkout, by their names in it, without what Python and notebooks leave behind."""
+    left_behind = {"__pycache__", "runs"}
+    files = (path for path in (ROOT / folder).rglob("*") if path.is_file() and not left_behind & set(path.parts))
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
