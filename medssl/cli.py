@@ -45,8 +45,8 @@ def bundles(
         tuple[str, Path] | None, typer.Option(metavar="NAME FOLDER", help="Copy a bundle to a new folder, to edit.")
     ] = None,
 ) -> None:
-    """List the bundles that come with medssl, and what they train; print the path of one, or copy it."""
-    from medssl.core.shipped_bundles import bundle_path, bundles_table, copy_bundle, shipped_bundles
+    """List the bundles that come with medssl: what they train, where they lie; print the path of one, or copy it."""
+    from medssl.core.shipped_bundles import bundle_path, bundles_table, copy_bundle
 
     if path is not None and copy is not None:
         raise ConfigError("--path and --copy: only one at a time. Give one of them.")
@@ -58,8 +58,6 @@ def bundles(
         console.print(f"{copy[0]} is in {target}. Train it: {training}", highlight=False, markup=False, soft_wrap=True)
     else:
         console.print(bundles_table())
-        for folder in sorted({bundle.parent for bundle in shipped_bundles().values()}):
-            console.print(f"They are in {folder}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command("check-bundle")

@@ -1,7 +1,6 @@
 """A stage of training: how long it is, what it draws from, its optimiser and its trainer."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -64,41 +63,22 @@ def patch_loader(
     return make_mixed_loader(dataset, size, labelled, steps, session.seed, workers, with_unlabelled)
 
 
-def stage_trainer(
+def session_trainer(
     method: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler,
     loader: DataLoader,
     session: Session,
     validator: Evaluator,
-    learning_rate: float,
     last_epoch: int,
     first_epoch: int = 0,
-    cosine_steps: int | None = None,
     max_grad_norm: float | None = None,
-    stage: str = "",
-    checkpoints: str = "checkpoints",
-    taken_from: str | Path | None = None,
-    followed_by: str | None = None,
-    health: Evaluator | None = None,
+    **handled: Any,
 ) -> MethodTrainer:
-    """Adam with a cosine over the stage's steps, records, validation, checkpoints: one trainer, ready to run.
-
-    cosine_steps: length of the cosine; that of the stage by default. The rest as in `TrainingHandlers`.
-    """
-    learning = [parameter for parameter in method.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(learning, lr=learning_rate, fused=True)
-    steps = cosine_steps or (last_epoch - first_epoch) * len(loader)
-    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
+    """The trainer of a method with records, validation and checkpoints. handled: arguments of `TrainingHandlers`."""
+    options = session.options
     handlers = TrainingHandlers(
-        session.folder,
-        session.tracker,
-        validator,
-        session.options.val_interval,
-        session.options.save_interval,
-        stage,
-        checkpoints,
-        taken_from,
-        followed_by,
-        health,
+        session.folder, session.tracker, validator, options.val_interval, options.save_interval, **handled
     )
     return MethodTrainer(
         method,
@@ -113,3 +93,25 @@ def stage_trainer(
         max_grad_norm=max_grad_norm,
         train_handlers=[handlers],
     )
+
+
+def stage_trainer(
+    method: nn.Module,
+    loader: DataLoader,
+    session: Session,
+    validator: Evaluator,
+    learning_rate: float,
+    last_epoch: int,
+    first_epoch: int = 0,
+    cosine_steps: int | None = None,
+    **handled: Any,
+) -> MethodTrainer:
+    """The trainer of a stage on scans: Adam, with a cosine over its steps.
+
+    cosine_steps: length of the cosine; that of the stage by default. handled: as in `session_trainer`.
+    """
+    learning = [parameter for parameter in method.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam(learning, lr=learning_rate, fused=True)
+    steps = cosine_steps or (last_epoch - first_epoch) * len(loader)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
+    return session_trainer(method, optimizer, scheduler, loader, session, validator, last_epoch, first_epoch, **handled)

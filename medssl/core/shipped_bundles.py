@@ -48,11 +48,11 @@ def copy_bundle(name: str, target: str | Path) -> Path:
 
 
 def bundles_table() -> Table:
-    """Rich table of the shipped bundles: name, what it trains, and a sentence about how."""
-    table = Table("bundle", "what it trains", box=box.SIMPLE, leading=1)
+    """Rich table of the shipped bundles: name, what it trains with a sentence about how, and where it lies."""
+    table = Table("bundle", "what it trains, where it lies", box=box.SIMPLE, leading=1)
     for name, folder in shipped_bundles().items():
         facts = _metadata(folder)
-        table.add_row(f"[bold]{escape(name)}[/]", escape(f"{facts['task']}\n{facts['description']}"))
+        table.add_row(f"[bold]{escape(name)}[/]", escape(f"{facts['task']}\n{facts['description']}\n{folder}"))
     return table
 
 

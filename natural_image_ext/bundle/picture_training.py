@@ -8,8 +8,8 @@ from monai.engines import SupervisedEvaluator
 
 from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.session import Session
+from medssl.bundle.stage import session_trainer
 from medssl.core.options import names_of
-from medssl.engine.handlers import TrainingHandlers
 from medssl.engine.trainer import MethodTrainer
 from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
@@ -133,7 +133,7 @@ class PictureTraining(NaturalTraining):
 
     @cached_property
     def trainer(self) -> MethodTrainer:
-        choices, session, options = self.choices, self.session, self.session.options
+        choices, session = self.choices, self.session
         steps = choices.options.steps_per_epoch
         loader = make_picture_loader(
             self.dataset,
@@ -141,24 +141,19 @@ class PictureTraining(NaturalTraining):
             choices.of_recipe("ratio"),
             steps,
             session.seed,
-            options.num_workers,
+            session.options.num_workers,
         )
         groups = parameter_groups(self.method, choices.of_recipe("weight_decay"))
         optimizer = torch.optim.SGD(groups, lr=choices.of_recipe("learning_rate"), momentum=0.9, nesterov=True)
-        handlers = TrainingHandlers(
-            session.folder, session.tracker, self.validator, options.val_interval, options.save_interval
-        )
-        return MethodTrainer(
+        return session_trainer(
             self.method,
             optimizer,
+            CosineDecay(optimizer, choices.total_steps),
             loader,
+            session,
+            self.validator,
             choices.epochs,
-            session.device,
-            lr_scheduler=CosineDecay(optimizer, choices.total_steps),
-            amp=session.amp,
-            seed=session.seed,
             max_grad_norm=choices.options.max_grad_norm,
-            train_handlers=[handlers],
         )
 
     def finish(self) -> None:

@@ -9,9 +9,9 @@ from monai.engines import SupervisedEvaluator
 from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
+from medssl.bundle.stage import session_trainer
 from medssl.core.options import names_of
 from medssl.data.image_batches import SemiSupervisedImages, make_image_loader
-from medssl.engine.handlers import TrainingHandlers
 from medssl.engine.trainer import MethodTrainer
 from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
@@ -124,32 +124,19 @@ class SegmentationTraining(NaturalTraining):
 
     @cached_property
     def trainer(self) -> MethodTrainer:
-        choices, session, options = self.choices, self.session, self.session.options
+        choices, session = self.choices, self.session
         steps, rate = choices.steps_per_epoch, choices.of_recipe("learning_rate")
         loader = make_image_loader(
             self.dataset,
             choices.of_recipe("batch_size"),
             steps,
             session.seed,
-            options.num_workers,
+            session.options.num_workers,
         )
         groups = encoder_and_rest(self.method, rate, choices.of_recipe("head_factor"))
         optimizer = torch.optim.SGD(groups, lr=rate, momentum=0.9, weight_decay=choices.of_recipe("weight_decay"))
         scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=choices.total_steps, power=0.9)
-        handlers = TrainingHandlers(
-            session.folder, session.tracker, self.validator, options.val_interval, options.save_interval
-        )
-        return MethodTrainer(
-            self.method,
-            optimizer,
-            loader,
-            choices.epochs,
-            session.device,
-            lr_scheduler=scheduler,
-            amp=session.amp,
-            seed=session.seed,
-            train_handlers=[handlers],
-        )
+        return session_trainer(self.method, optimizer, scheduler, loader, session, self.validator, choices.epochs)
 
 
 class SceneTraining(SegmentationTraining):
