@@ -82,7 +82,7 @@ class GBDLTraining(ScanTraining):
     def first_trainer(self) -> MethodTrainer:
         asked = self.first_stage
         loader = patch_loader(
-            self.data.mixed_patches,
+            self.dataset,
             self.schedule,
             self.session,
             asked.latent_batch_size,
@@ -108,7 +108,7 @@ class GBDLTraining(ScanTraining):
     def trainer(self) -> MethodTrainer:
         return stage_trainer(
             self.method,
-            patch_loader(self.data.mixed_patches, self.schedule, self.session),
+            patch_loader(self.dataset, self.schedule, self.session),
             self.session,
             self.validator,
             self.stage_options.learning_rate,
@@ -126,7 +126,7 @@ class GBDLTraining(ScanTraining):
     def run_first(self) -> None:
         """Train the first stage, and keep what LRL paints."""
         self.first_trainer.run()
-        write_reconstructions(self.session.folder, self.teacher, self.data.mixed_patches)
+        write_reconstructions(self.session.folder, self.teacher, self.dataset)
 
     def finish_first(self) -> None:
         """End a process that trains the first stage alone."""

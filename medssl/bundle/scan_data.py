@@ -1,6 +1,5 @@
 """The data of a bundle for scans: which cases there are, who plays which role, how they become patches."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,6 @@ from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import AugmentedDataset, cache_cases, thesis_steps_per_epoch, whole_scans
 from medssl.data.split import Split, split_cases
 from medssl.data.validate import check_cases, require_valid
-from medssl.data.views import PLAIN
 from medssl.methods.facts import MethodFacts
 
 Sizes = list[int]
@@ -52,7 +50,6 @@ class ScanData:
 
     def __init__(self, **listed: Any) -> None:
         self.options = given_options(ScanDataOptions, listed)
-        self._patches: dict[Any, AugmentedDataset | MixedDataset] = {}  # by what a method needs: made once
 
     @cached_property
     def source(self) -> DataSource:
@@ -87,26 +84,13 @@ class ScanData:
         """Raise DataError if a case is bad; files that have not changed are not read again in later runs."""
         check_scans(self.split.cases, self.facts.label_ids, runs_dir)
 
-    @cached_property
-    def mixed_patches(self) -> MixedDataset:
-        """Augmented patches of labelled and unlabelled cases, in the plain view."""
-        return self._mixed(PLAIN)
-
     def patches_for(self, method: MethodFacts) -> AugmentedDataset | MixedDataset:
-        """What a method trains on: the cases it learns from, in the views it needs."""
-        key = (method.learns_from_unlabelled, method.views)
-        if key not in self._patches:
-            build = self._mixed if method.learns_from_unlabelled else self._labelled
-            self._patches[key] = build(method.views)
-        return self._patches[key]
-
-    def _mixed(self, views: Sequence[str] | str) -> MixedDataset:
-        return training_dataset(self.split, self.pipeline, self.options.cache, self.options.cache_dir, views)
-
-    def _labelled(self, views: Sequence[str] | str) -> AugmentedDataset:
-        prepared = self.pipeline.preprocessing(training=True)
-        cached = cache_cases(self.split.role("labelled"), prepared, self.options.cache, self.options.cache_dir)
-        return AugmentedDataset(cached, self.pipeline.augmentation(views=views))
+        """What a method trains on, made anew: augmented patches of the cases it learns from, in the views it needs."""
+        kept = (self.options.cache, self.options.cache_dir)
+        if method.learns_from_unlabelled:
+            return training_dataset(self.split, self.pipeline, *kept, method.views)
+        cached = cache_cases(self.split.role("labelled"), self.pipeline.preprocessing(training=True), *kept)
+        return AugmentedDataset(cached, self.pipeline.augmentation(views=method.views))
 
     @cached_property
     def validation_scans(self) -> DataLoader:

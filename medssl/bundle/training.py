@@ -19,6 +19,7 @@ from medssl.bundle.stage import ScanSchedule, StageOptions, patch_loader, stage_
 from medssl.core.options import make_options, marked, names_of
 from medssl.engine.trainer import MethodTrainer
 from medssl.engine.validation import segmentation_validator
+from medssl.inference.export import require_bundle
 from medssl.losses.segmentation import DiceCE
 from medssl.methods.method import Method
 from medssl.methods.registry import find_method
@@ -135,7 +136,11 @@ class ScanTraining:
         )
 
     def check(self) -> None:
-        """Raise before anything is written: DataError for a bad case, ConfigError for a network that does not fit."""
+        """Raise before anything is written: DataError for a bad case, ConfigError for a network that does not fit.
+
+        ConfigError, too, for a back end that cannot evaluate what is trained.
+        """
+        require_bundle(self.bundle_root, self.inference_options.backend)
         self.data.check(self.session_options.runs_dir)
         _ = self.network
 

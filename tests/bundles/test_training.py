@@ -99,3 +99,9 @@ def test_bad_scan_stops_the_training_before_it_starts(train_smoke, phantom_dir, 
         train_smoke(tmp_path / "run", dataset_dir=str(folder))
     assert "phantom_003.nii.gz" in str(error_behind(caught.value))
     assert not (tmp_path / "run" / "history.jsonl").exists()
+
+
+def test_training_for_int8_is_refused_before_anything_is_written(train_smoke, tmp_path):
+    with pytest.raises(RuntimeError) as caught:
+        train_smoke(tmp_path / "run", backend="int8")
+    assert "medssl quantise RUN" in str(error_behind(caught.value)) and not (tmp_path / "run").exists()
