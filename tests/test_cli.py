@@ -28,7 +28,7 @@ def test_check_data_lists_findings_and_ends_with_1(run, phantom_dir, tmp_path):
 
 
 def test_bundles_are_listed_with_what_they_train_within_80_columns(run, bundles_dir, monkeypatch):
-    monkeypatch.setattr(cli, "console", Console(width=80))
+    monkeypatch.setattr(cli.bundles, "console", Console(width=80))
     result = run("bundles")
     table = result.stdout
     assert result.exit_code == 0 and "gbdl" in table and "Semi-supervised 3-D segmentation" in table

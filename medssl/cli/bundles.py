@@ -1,0 +1,46 @@
+"""Commands about bundles: which there are, and whether one could do harm."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medssl.cli.app import EXIT_BAD_DATA, app, console
+from medssl.core.errors import ConfigError
+
+
+@app.command()
+def bundles(
+    path: Annotated[str | None, typer.Option(metavar="NAME", help="Print the path of this bundle, no more.")] = None,
+    copy: Annotated[
+        tuple[str, Path] | None, typer.Option(metavar="NAME FOLDER", help="Copy a bundle to a new folder, to edit.")
+    ] = None,
+) -> None:
+    """List the bundles that come with medssl: what they train, where they lie; print the path of one, or copy it."""
+    from medssl.core.shipped_bundles import bundle_path, bundles_table, copy_bundle
+
+    if path is not None and copy is not None:
+        raise ConfigError("--path and --copy: only one at a time. Give one of them.")
+    if path is not None:
+        typer.echo(bundle_path(path))
+    elif copy is not None:
+        target = copy_bundle(*copy)
+        training = f"python -m monai.bundle run training --config_file {target / 'configs' / 'train.json'}"
+        console.print(f"{copy[0]} is in {target}. Train it: {training}", highlight=False, markup=False, soft_wrap=True)
+    else:
+        console.print(bundles_table())
+
+
+@app.command("check-bundle")
+def check_bundle(
+    folder: Annotated[Path, typer.Argument(help="A bundle's folder.")],
+) -> None:
+    """Read a bundle's configs without running them; list what could do harm. The exit code is not 0 if there is any."""
+    from medssl.security import check_bundle as findings_of
+
+    findings = findings_of(folder)
+    for finding in findings:
+        console.print(finding, highlight=False, markup=False)
+    console.print(f"{len(findings)} findings in {folder}.")
+    if findings:
+        raise typer.Exit(EXIT_BAD_DATA)

@@ -1,0 +1,42 @@
+"""Commands about data: check it, make phantoms."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medssl.cli.app import EXIT_BAD_DATA, app, console
+
+
+@app.command("check-data")
+def check_data(
+    folder: Annotated[Path, typer.Argument(help="The data set's folder, or any folder with images/ and labels/.")],
+    dataset: Annotated[str, typer.Option(help="Data set name; its label ids are checked too.")] = "folder",
+) -> None:
+    """Check every scan and label; print a table of findings. The exit code is not 0 if there are errors."""
+    from medssl.data.datasets import dataset_facts
+    from medssl.data.validate import check_cases, findings_table
+
+    facts = dataset_facts(dataset)
+    cases = facts.find(folder)
+    findings = check_cases(cases, facts.label_ids if facts.targets else None)
+    if findings:
+        console.print(findings_table(findings))
+    labelled = sum("label" in case for case in cases)
+    console.print(f"{len(cases)} scans, {labelled} with a label, {len(findings)} findings.")
+    if any(finding.severity == "error" for finding in findings):
+        raise typer.Exit(EXIT_BAD_DATA)
+
+
+@app.command()
+def phantom(
+    folder: Annotated[Path, typer.Argument(help="Where the scans are written.")],
+    count: Annotated[int, typer.Option(help="Number of scans.")] = 40,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    modality: Annotated[str, typer.Option(help="ct or mr.")] = "ct",
+) -> None:
+    """Make phantom scans with labels: something to try everything on."""
+    from medssl.data.phantom import write_phantoms
+
+    ids = write_phantoms(folder, count, seed, modality)
+    console.print(f"{len(ids)} scans in {folder}")

@@ -1,0 +1,59 @@
+"""Pages and tables of finished runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medssl.cli.app import app, console
+from medssl.core.errors import ConfigError
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several are compared.")],
+    output: Annotated[Path, typer.Option(help="Page that compares several runs.")] = Path("comparison.html"),
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Method that all others are compared with, case by case; may be repeated."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Of these differences, besides Dice, e.g. hd95; may be repeated.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the tables of several runs as Markdown, too.")] = None,
+) -> None:
+    """Write RUN/report.html and print its table; with several runs, a page and tables that compare them.
+
+    --against also writes the differences beside the page, as <page>_differences.csv.
+    """
+    from medssl.report import (
+        PAPER_CROP_NOTICE,
+        compare,
+        load_run,
+        print_comparison,
+        summary_table,
+        write_comparison,
+        write_differences_csv,
+        write_markdown,
+        write_report,
+    )
+
+    if metric and not against:
+        raise ConfigError("--metric: names what differences are taken of; give a method with --against, too.")
+    if len(runs) == 1:
+        if against or markdown:
+            raise ConfigError(f"--against and --markdown compare runs, and {runs[0]} is only one. Give several.")
+        run = load_run(runs[0])
+        if run.paper_crop:
+            console.print(PAPER_CROP_NOTICE)
+        console.print(summary_table(run))
+        console.print(f"report: {write_report(runs[0])}")
+        return
+    comparison = compare(runs, against or (), metric or ())
+    print_comparison(comparison, console)
+    console.print(f"report: {write_comparison(comparison, output)}")
+    if against:
+        table = output.with_name(f"{output.stem}_differences.csv")
+        console.print(f"differences: {write_differences_csv(comparison.differences, table)}")
+    if markdown:
+        console.print(f"markdown: {write_markdown(comparison, markdown)}")

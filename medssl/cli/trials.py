@@ -1,0 +1,68 @@
+"""Commands that try a finished run in other ways: more samples, other modes, whole numbers."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medssl.cli.app import app, console
+from medssl.cli.values import numbers_of
+
+
+@app.command()
+def samples(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples.")] = "1,2,5,10,20,50",
+    cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+) -> None:
+    """Measure time and quality against the number of samples; write RUN/samples.csv for the report."""
+    from medssl.core.run_folder import read_facts
+    from medssl.report.tasks import task_of
+
+    task = task_of(read_facts(run), run / "run.json")
+    path = task.write_sample_curve(run, numbers_of(values), cases)
+    console.print(f"{path}: shown by 'medssl report {run}'")
+
+
+@app.command("compare-modes")
+def compare_modes(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    side: Annotated[
+        list[str] | None,
+        typer.Option(help="A mode, with a stride of its own or without: fast@8,8,8; the others differ from the first."),
+    ] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
+    stride: Annotated[str, typer.Option(help="Of the windows, e.g. 8,8,8; default: as trained.")] = "",
+    cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+    again: Annotated[
+        int | None,
+        typer.Option(min=0, help="Of these the first that get another seed, too; default: all."),
+    ] = None,
+) -> None:
+    """Is fast the same as reference? Predict the test cases by both, or by each --side; write RUN/modes.csv."""
+    from medssl.inference.compare_modes import DEFAULT_SIDES, KIND, Side, write_mode_comparison
+    from medssl.inference.comparison import summary_table
+
+    sides = [Side.parse(text) for text in side] if side else DEFAULT_SIDES
+    path, rows = write_mode_comparison(run, sides, samples, numbers_of(stride) if stride else None, cases, again)
+    console.print(summary_table(KIND, rows))
+    console.print(f"cases: {path}", highlight=False, markup=False)
+
+
+@app.command()
+def quantise(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
+    stride: Annotated[str, typer.Option(help="Of the windows; default: as trained.")] = "",
+    cases: Annotated[int | None, typer.Option(min=1, help="Only the first validation cases; default: all.")] = None,
+    windows: Annotated[int, typer.Option(min=1, help="Windows of training scans to calibrate with.")] = 32,
+) -> None:
+    """Make int8 graphs for --backend int8, measure what they lose on the validation cases (RUN/int8.csv), print it."""
+    from medssl.inference.comparison import summary_table
+    from medssl.inference.quantise import KIND, quantise_run
+
+    graphs, rows = quantise_run(run, samples, numbers_of(stride) if stride else None, cases, windows)
+    console.print(summary_table(KIND, rows))
+    if graphs.record["measured"]["role"] == "test":
+        console.print("There are no validation cases: this was measured on test cases.")
+    console.print(f"{graphs.measured_loss()}\ngraphs: {graphs.folder}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,188 @@
+"""How far a long piece of work is: a bar on a terminal, a plain line every few seconds in a log.
+
+A work may hold others: scans hold windows. All that go on at a time are shown together. A thread shows them, so that
+a step that takes long is no silence either.
+"""
+
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+Item = TypeVar("Item")
+LINE_SECONDS = 5.0  # from one line of a log to the next
+_BAR_SECONDS = 0.25
+
+
+class Work:
+    """A piece of work with so many steps; without a total nobody knows how many."""
+
+    def __init__(self, title: str, total: int | None = None, unit: str = "") -> None:
+        self.title, self.total, self.unit = title, total, unit
+        self.done = 0
+        self.started = time.monotonic()
+
+    def advance(self, steps: int = 1) -> None:
+        """Count steps as done."""
+        self.done += steps
+
+    def text(self) -> str:
+        """`evaluation: 3 of 20 cases`."""
+        if self.total is None:
+            return self.title
+        return f"{self.title}: {self.done} of {self.total} {self.unit}".rstrip()
+
+
+@contextmanager
+def work(title: str, total: int | None = None, unit: str = "") -> Iterator[Work]:
+    """Show a piece of work while the block runs, which counts its steps with `advance`."""
+    piece = Work(title, total, unit)
+    is_shown = _is_first_process()
+    if is_shown:
+        _display.begin(piece)
+    try:
+        yield piece
+    finally:
+        if is_shown:
+            _display.end(piece)
+
+
+def tracked(items: Iterable[Item], title: str, unit: str = "", total: int | None = None) -> Iterator[Item]:
+    """The items one by one, with a step for each that is done; `total` where they have no length."""
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    with work(title, total, unit) as piece:
+        for item in items:
+            yield item
+            piece.advance()
+
+
+def _is_first_process() -> bool:
+    """Whether this is the process that speaks: no worker, and the first of several that train together."""
+    return multiprocessing.parent_process() is None and os.environ.get("RANK", "0") == "0"
+
+
+def line_of(works: list[Work], now: float) -> str:
+    """One line for a log: `evaluation: 3 of 20 cases, p07: 48 of 96 windows (35 s, about 4 min left)`."""
+    seconds = now - works[0].started
+    fraction = _fraction(works)
+    left = f", about {_duration(seconds / fraction - seconds)} left" if 0.0 < fraction < 1.0 else ""
+    return f"{', '.join(piece.text() for piece in works)} ({_duration(seconds)}{left})"
+
+
+def _fraction(works: list[Work]) -> float:
+    """How much of the outermost work is done; a step that others go on in counts in part."""
+    fraction = 0.0
+    for piece in reversed(works):
+        if piece.total:
+            fraction = min(1.0, (piece.done + fraction) / piece.total)
+    return fraction if works[0].total else 0.0
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+class _Display:
+    """Shows the works that go on, from a thread that lives as long as there are any."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.works: list[Work] = []
+        self.bars: Progress | None = None
+        self.tasks: dict[int, TaskID] = {}
+        self.ended = threading.Event()
+
+    def begin(self, piece: Work) -> None:
+        with self.lock:
+            self.works.append(piece)
+            if len(self.works) > 1:
+                return
+            self.ended = threading.Event()
+            terminal = sys.stderr.isatty()
+            if terminal:
+                self.bars = _bars()
+                self.bars.start()
+            seconds = _BAR_SECONDS if terminal else LINE_SECONDS
+            threading.Thread(target=self._show_until, args=(self.ended, seconds), daemon=True).start()
+
+    def end(self, piece: Work) -> None:
+        with self.lock:
+            self.works.remove(piece)
+            task = self.tasks.pop(id(piece), None)
+            if self.bars is not None and task is not None:
+                self.bars.remove_task(task)
+            if self.works:
+                return
+            self.ended.set()
+            if self.bars is not None:
+                self.bars.stop()
+                self.bars = None
+
+    def _show_until(self, ended: threading.Event, seconds: float) -> None:
+        while not ended.wait(seconds):
+            with self.lock:
+                if ended.is_set() or not self.works:
+                    continue
+                if self.bars is None:
+                    print(line_of(self.works, time.monotonic()), file=sys.stderr, flush=True)
+                else:
+                    self._draw(self.bars)
+
+    def _draw(self, bars: Progress) -> None:
+        for piece in self.works:
+            if id(piece) not in self.tasks:
+                self.tasks[id(piece)] = bars.add_task(piece.title, total=piece.total, unit=piece.unit)
+            task = self.tasks[id(piece)]
+            bars.update(task, description=piece.title, total=piece.total, completed=piece.done)
+        bars.refresh()
+
+    def hold(self) -> None:
+        """Before a process is forked: its child would wait for ever for a lock that the thread holds."""
+        self.lock.acquire()
+
+    def go_on(self) -> None:
+        """After a process was forked."""
+        self.lock.release()
+
+    def forget(self) -> None:
+        """In a child process: nothing goes on there, and its parent's thread is not with it."""
+        self.lock = threading.RLock()
+        self.works, self.bars, self.tasks = [], None, {}
+
+
+def _bars() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        auto_refresh=False,
+    )
+
+
+_display = _Display()
+os.register_at_fork(before=_display.hold, after_in_parent=_display.go_on, after_in_child=_display.forget)

@@ -1,0 +1,80 @@
+"""Progress: what a log and a terminal show, and when."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from medssl.core import progress
+from medssl.core.progress import Work, line_of, tracked, work
+
+
+@pytest.fixture
+def quick_lines(monkeypatch):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.02)
+
+
+def begun(title, done, total, unit, seconds=0.0):
+    piece = Work(title, total, unit)
+    piece.done, piece.started = done, 100.0 - seconds
+    return piece
+
+
+def test_line_tells_how_far_all_works_are_and_what_is_left():
+    works = [begun("evaluation", 1, 4, "cases", seconds=60.0), begun("p07", 48, 96, "windows")]
+    assert line_of(works, 100.0) == "evaluation: 1 of 4 cases, p07: 48 of 96 windows (60 s, about 2 min left)"
+
+
+def test_nobody_knows_what_is_left_of_work_without_a_total():
+    assert line_of([begun("opening", 0, None, "", seconds=7.0)], 100.0) == "opening (7 s)"
+
+
+def test_log_gets_lines_while_one_step_takes_long(quick_lines, capsys):
+    with work("caching", 3, "scans") as piece:
+        piece.advance()
+        time.sleep(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and lines[0].startswith("caching: 1 of 3 scans (0 s")
+
+
+def test_short_work_leaves_no_line(capsys):
+    assert list(tracked([1, 2, 3], "checking", "scans")) == [1, 2, 3]
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_shown_after_the_end_even_of_work_that_failed(quick_lines, capsys):
+    with pytest.raises(ValueError, match="broken"), work("checking", 3):
+        raise ValueError("broken")
+    capsys.readouterr()
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+def test_terminal_gets_a_bar_that_goes_away(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    with work("predicting p07", 96, "windows") as piece:
+        piece.advance(48)
+        time.sleep(0.6)
+    shown = capsys.readouterr().err
+    assert "predicting p07" in shown and "48/96" in shown and "windows" in shown
+    assert progress._display.bars is None
+
+
+def test_only_the_first_of_several_processes_shows(quick_lines, monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "1")
+    with work("checking", 3):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+def test_forked_child_works_while_the_parent_shows(quick_lines):
+    with work("training", 3):
+        child = os.fork()
+        if child == 0:
+            with work("in the child", 1):
+                os._exit(7)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
