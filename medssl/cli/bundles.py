@@ -33,7 +33,7 @@ def bundles(
 
 @app.command("check-bundle")
 def check_bundle(
-    folder: Annotated[Path, typer.Argument(help="A bundle's folder.")],
+    folder: Annotated[Path, typer.Argument(help="A bundle's folder, or that of a run.")],
 ) -> None:
     """Read a bundle's configs without running them; list what could do harm. The exit code is not 0 if there is any."""
     from medssl.security import check_bundle as findings_of

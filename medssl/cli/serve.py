@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import app, console
+from medssl.cli.trust import Trust
 
 
 @app.command()
@@ -28,11 +29,14 @@ def label(
             "DICOMweb cannot delete: they stay until you remove them in the archive.",
         ),
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Serve studies with MONAI Label: segment, see the uncertainty, review the most uncertain one first, learn."""
     from medssl.label_app.launch import LabelServer
 
-    LabelServer(studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals).serve()
+    places = {"studies": studies, "bundle": bundle, "host": host, "port": port, "workspace": workspace}
+    asked = {"samples": samples, "strategy": strategy, "modality": search_filter, "proposals": proposals}
+    LabelServer(**places, **asked, trust=trust).serve()
 
 
 @app.command()

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import app, console
+from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of, pairs_of
 
 simulate = typer.Typer(no_args_is_help=True, help=__doc__)
@@ -37,6 +38,7 @@ def rounds(
     strategies: Annotated[str, typer.Option(help="Orders of the queue that are compared.")] = "uncertain,random,oracle",
     overlay: Annotated[list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time; they share the cores.")] = 1,
+    trust: Trust = False,
 ) -> None:
     """Test Dice against corrected cases over rounds of training; further --key value pairs go to every training."""
     from medssl.review.simulation.rounds import Rounds, write_rounds
@@ -44,7 +46,15 @@ def rounds(
 
     row = SweepRow("review", bundle, tuple(overlay or ()))
     plan = Rounds(
-        row, dict(pairs_of(context.args)), output, strategies.split(","), start, per_round, number, numbers_of(seeds)
+        row,
+        dict(pairs_of(context.args)),
+        output,
+        strategies.split(","),
+        start,
+        per_round,
+        number,
+        numbers_of(seeds),
+        trust,
     )
     for path in write_rounds(plan.run(jobs), output):
         console.print(path)

@@ -7,6 +7,7 @@ import typer
 
 from medssl.cli.app import app
 from medssl.cli.report import report
+from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of, pairs_of
 
 
@@ -25,15 +26,16 @@ def sweep(
         list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench; may be repeated (for a bundle).")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Trainings at a time; they share the cores.")] = 1,
+    trust: Trust = False,
 ) -> None:
     """Train a grid of variants x labels x seeds, compare; further --key value pairs go to all. Run again to resume."""
     from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
     keys = pairs_of(context.args)
     if grid.suffix == ".json":
-        sweeps = sweeps_of_file(grid, output, keys)
+        sweeps = sweeps_of_file(grid, output, keys, trust)
     else:
         names = [name for name in variants.split(",") if name]
         numbers = numbers_of(labelled), numbers_of(seeds)
         sweeps = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, vary or (), keys)]
-    report([folder for sweep in sweeps for folder in sweep.run(jobs)], output / "comparison.html")
+    report([folder for sweep in sweeps for folder in sweep.run(jobs, trust)], output / "comparison.html")

@@ -11,10 +11,10 @@ from medssl.core.flags import flag
 from medssl.security.configs import check_config
 from medssl.security.gate import refuse, require_harmless
 
-META_KEY = ConfigParser.meta_key
+BundleConfig = ConfigParser  # its type, for others
 
 
-def open_bundle_config(root: Path, file: str = "inference.json", trust: bool | str = False) -> ConfigParser:
+def open_bundle_config(root: Path, file: str = "inference.json", trust: bool | str = False) -> BundleConfig:
     """The configuration `file` of the bundle at `root`, to be executed; ConfigError if anything in the bundle is hostile.
 
     trust: open it all the same.
@@ -41,11 +41,9 @@ def running_config(files: Sequence[str | Path], keys: Mapping[str, Any]) -> dict
     parser.read_config(list(files))
     parser.update(pairs=dict(keys))
     parser.parse()
-    return {name: value for name, value in parser.get().items() if name != META_KEY}
+    return {name: value for name, value in parser.get().items() if name != ConfigParser.meta_key}
 
 
-def parser_of(config: Mapping[str, Any]) -> ConfigParser:
+def parser_of(config: Mapping[str, Any]) -> BundleConfig:
     """A parser of a configuration that was checked, or that is being run."""
-    parser = ConfigParser()
-    parser.read_config(dict(config))
-    return parser
+    return ConfigParser(dict(config))
