@@ -39,8 +39,9 @@ def quantise_run(
     or the test cases where there are none (`role` in the record says which), by `exact` in float32 and in int8 with
     the same dropout masks. trust: as in `load_predictor`. Raises ConfigError for a run without such cases or with another kind of network.
     """
+    config = parse_bundle(run, trust=trust)  # refused before anything takes long
     import_nncf()
-    require_parts(parse_bundle(run, trust=trust).get_parsed_content("network_def"))
+    require_parts(config.get_parsed_content("network_def"))
     split = read_split(Path(run) / "split.json")
     role, cases = measured_cases(split, limit)
     if not cases:

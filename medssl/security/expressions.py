@@ -16,12 +16,63 @@ _NODES = (
 )
 # what the objects of our bundles, of today and of before, are asked for: any other method might write a file
 _ATTRIBUTES = frozenset(
-    "augmentation averaged backbone batch_size cases check classes confidence counts crop crop_to curriculum dataset "
-    "dropout ema_decay epochs evaluated evaluation facts finish finish_first first_trainer geometry head head_factor "
-    "hidden label_ids learning_rate method_facts mixed_patches num_classes parameters patch_size patches_for "
-    "preprocessing raise_failures ratio require_finished role run run_first size strong test title two_weak "
-    "uncertainty unlabelled_weight validation validator void warm_up_epochs weight_decay with_hidden_labels "
-    "with_lrl".split()
+    [
+        "augmentation",
+        "averaged",
+        "backbone",
+        "batch_size",
+        "cases",
+        "check",
+        "classes",
+        "confidence",
+        "counts",
+        "crop",
+        "crop_to",
+        "curriculum",
+        "dataset",
+        "dropout",
+        "ema_decay",
+        "epochs",
+        "evaluated",
+        "evaluation",
+        "facts",
+        "finish",
+        "finish_first",
+        "first_trainer",
+        "geometry",
+        "head",
+        "head_factor",
+        "hidden",
+        "label_ids",
+        "learning_rate",
+        "method_facts",
+        "mixed_patches",
+        "num_classes",
+        "parameters",
+        "patch_size",
+        "patches_for",
+        "preprocessing",
+        "raise_failures",
+        "ratio",
+        "require_finished",
+        "role",
+        "run",
+        "run_first",
+        "size",
+        "strong",
+        "test",
+        "title",
+        "two_weak",
+        "uncertainty",
+        "unlabelled_weight",
+        "validation",
+        "validator",
+        "void",
+        "warm_up_epochs",
+        "weight_decay",
+        "with_hidden_labels",
+        "with_lrl",
+    ]
 )
 _REFERENCE = re.compile(r"@\w*(?:::\w*)*")
 _STAND_IN = "_reference_"  # of a reference while an expression is parsed

@@ -22,11 +22,14 @@ ALLOWED = (
     *("ignite.engine", "ignite.handlers", "ignite.metrics"),
     *(f"medssl.{part}" for part in _OWN_PARTS),
     "natural_image_ext",
+    "medssl.security.gate.require_harmless",
 )
 PACKAGES = ("monai", "torch", "ignite", "medssl", "natural_image_ext")
 OUR_FUNCTIONS = ("medssl.", "natural_image_ext.")  # of the others classes only: their functions read pickles and more
 # downloads code and runs it, or sends what it is given to a server
-_REFUSED_MODULES = re.compile(r"monai\.losses\.perceptual|monai\.handlers\.clearml_handlers|ignite\.handlers\.\w+_logger")
+_REFUSED_MODULES = re.compile(
+    r"monai\.losses\.perceptual|monai\.handlers\.clearml_handlers|ignite\.handlers\.\w+_logger"
+)
 _SHORT_NAMES = tuple(f"medssl.{part}." for part in ("bundle",))  # names what lives in ALLOWED, and what does not
 _FILE_SUFFIXES = {"json", "csv", "list", "txt", "db", "pt", "gz", "nii", "html", "conf", "h5", "nrrd", "png"}
 

@@ -24,7 +24,9 @@ def open_bundle_config(root: Path, file: str = "inference.json", trust: bool | s
     try:
         content = read_configs([path])
     except (ValueError, OSError, AttributeError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error}). Expected a JSON object; export the bundle again.") from None
+        raise ConfigError(
+            f"{path}: cannot be read ({error}). Expected a JSON object; export the bundle again."
+        ) from None
     if not flag(trust, "trust"):
         refuse(path, check_config(content))  # once more, as MONAI has put it together
     return parser_of(content)

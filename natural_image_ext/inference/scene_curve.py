@@ -19,9 +19,7 @@ from natural_image_ext.metrics import MIOU, SECONDS_PER_IMAGE
 COLUMNS = ("samples", *metric_names((MIOU, PAVPU, CASE_SECONDS)))
 
 
-def write_scene_curve(
-    run: str | Path, values: Sequence[int], limit: int | None = None, *, trust: bool = False
-) -> Path:
+def write_scene_curve(run: str | Path, values: Sequence[int], limit: int | None = None, *, trust: bool = False) -> Path:
     """Write samples.csv into the folder of a finished run: a row for each number of samples.
 
     seconds: of a prediction, mean over the images. limit: only the first test images. Raises ConfigError.
