@@ -34,9 +34,10 @@ def label(
     """Serve studies with MONAI Label: segment, see the uncertainty, review the most uncertain one first, learn."""
     from medssl.label_app.launch import LabelServer
 
-    places = {"studies": studies, "bundle": bundle, "host": host, "port": port, "workspace": workspace}
-    asked = {"samples": samples, "strategy": strategy, "modality": search_filter, "proposals": proposals}
-    LabelServer(**places, **asked, trust=trust).serve()
+    server = LabelServer(
+        studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals, trust=trust
+    )
+    server.serve()
 
 
 @app.command()

@@ -37,7 +37,8 @@ def quantise_run(
 
     windows: of training scans, to calibrate. The loss is measured on the first `limit` (None: all) validation cases,
     or the test cases where there are none (`role` in the record says which), by `exact` in float32 and in int8 with
-    the same dropout masks. trust: as in `load_predictor`. Raises ConfigError for a run without such cases or with another kind of network.
+    the same dropout masks. trust: as in `load_predictor`. Raises ConfigError for a run without such cases or
+    with another kind of network.
     """
     config = parse_bundle(run, trust=trust)  # refused before anything takes long
     import_nncf()

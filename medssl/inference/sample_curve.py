@@ -26,8 +26,8 @@ def write_sample_curve(
     """Write samples.csv into the folder of a finished run: a row for each test case and number of samples.
 
     A case is sampled once, max(values) times, and scored after each of `values`; `seconds` is the time of the sampling
-    up to there. Dice is the mean over the structures. limit: only the first cases. trust: as in `load_predictor`. Raises
-    ConfigError.
+    up to there. Dice is the mean over the structures. limit: only the first cases. trust: as in `load_predictor`.
+    Raises ConfigError.
     """
     counts = rising_counts(values)
     facts = read_facts(run)

@@ -48,8 +48,8 @@ class ReviewApp(MONAILabelApp):
     """Serves one model of 3-D scans twice, as structures and as bands of uncertainty; see `medssl.label_app`.
 
     conf: `bundle`; `series` if the studies are a folder of DICOM series, which the workspace has a map of; `samples`,
-    `strategy`, `seed` where they differ from the defaults; `proposals` if segmentations go into the archive; `trust` if the
-    bundle may do harm.
+    `strategy`, `seed` where they differ from the defaults; `proposals` if segmentations go into the archive; `trust` if
+    the bundle may do harm.
     """
 
     def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:

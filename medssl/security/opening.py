@@ -15,9 +15,9 @@ BundleConfig = ConfigParser  # its type, for others
 
 
 def open_bundle_config(root: Path, file: str = "inference.json", trust: bool | str = False) -> BundleConfig:
-    """The configuration `file` of the bundle at `root`, to be executed; ConfigError if anything in the bundle is hostile.
+    """The configuration `file` of the bundle at `root`, to be executed.
 
-    trust: open it all the same.
+    ConfigError if anything in the bundle could do harm. trust: open it all the same.
     """
     require_harmless(root, trust)
     path = root / "configs" / file

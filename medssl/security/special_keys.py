@@ -20,6 +20,10 @@ def check_special_key(key: str, value: Any) -> str | None:
         return "starts a debugger."
     if key in CLASS_KEYS and isinstance(value, str) and not re.fullmatch(r"\w+", value):
         return f"{value!r}: MONAI would import and call it. Name a class of MONAI."
+    return _check_switch(key, value)
+
+
+def _check_switch(key: str, value: Any) -> str | None:
     if (key == "allow_pickle" and value is not False) or (key == "weights_only" and value is not True):
         return "lets a file run code when it is read."
     if key == "trust" and value is not False and value != "@trust":
