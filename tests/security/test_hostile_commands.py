@@ -182,6 +182,23 @@ def test_configuration_that_is_no_json_object_is_an_error_of_one_sentence(tmp_pa
         load_predictor(folder, trust=trust)
 
 
+def test_network_of_a_package_of_ones_own_needs_trust(tmp_path, monkeypatch):
+    (tmp_path / "my_networks.py").write_text("from medssl.networks import MCDropoutUNet3D\n\nMyNet = MCDropoutUNet3D\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = shutil.copytree(OLD_RUN, tmp_path / "run")
+    file = folder / "bundle" / "configs" / "inference.json"
+    content = json.loads(file.read_text())
+    content["network_def"]["_target_"] = "my_networks.MyNet"
+    file.write_text(json.dumps(content))
+    with pytest.raises(
+        ConfigError, match=r"'my_networks\.MyNet' is code of 'my_networks', neither of MONAI nor of medssl"
+    ):
+        load_predictor(folder)
+    assert "my_networks" not in sys.modules
+    assert load_predictor(folder, trust=True).weights_digest() == load_predictor(OLD_RUN).weights_digest()
+    sys.modules.pop("my_networks")
+
+
 def test_error_names_five_findings_the_number_of_others_and_the_way_round(tmp_path, canary):
     folder = shutil.copytree(OLD_RUN, tmp_path / "run")
     config = {f"x{number}": "$open('a')" for number in range(7)}
