@@ -56,12 +56,16 @@ def require_valid(findings: Sequence[Finding], way_out: str = "'medssl check-dat
     raise DataError("\n".join(lines))
 
 
+def counts_text(findings: Sequence[Finding]) -> str:
+    """`0 errors, 1 warning`."""
+    errors = sum(finding.severity == "error" for finding in findings)
+    warnings = len(findings) - errors
+    return f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
+
+
 def findings_table(findings: Sequence[Finding]) -> Table:
     """Rich table of the findings, errors first, one row each."""
-    errors = sum(finding.severity == "error" for finding in findings)
-    table = Table(
-        "case", "severity", "code", "file", "finding", title=f"{errors} errors, {len(findings) - errors} warnings"
-    )
+    table = Table("case", "severity", "code", "file", "finding", title=counts_text(findings))
     for finding in sorted(findings, key=lambda finding: finding.severity):
         colour = "red" if finding.severity == "error" else "yellow"
         texts = (escape(finding.file), escape(finding.message))
