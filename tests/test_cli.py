@@ -17,14 +17,14 @@ def run():
 
 def test_check_data_is_silent_about_good_data_and_ends_with_0(run, phantom_dir):
     result = run("check-data", phantom_dir, "--dataset", "phantom")
-    assert result.exit_code == 0 and "12 scans, 12 with a label, 0 findings" in result.stdout
+    assert result.exit_code == 0 and "12 scans, 12 with a label, 0 errors, 0 warnings" in result.stdout
 
 
 def test_check_data_lists_findings_and_ends_with_1(run, phantom_dir, tmp_path):
     shutil.copytree(phantom_dir / "images", tmp_path / "data" / "images")
     (tmp_path / "data" / "images" / "phantom_004.nii.gz").write_bytes(b"")
     result = run("check-data", tmp_path / "data")
-    assert result.exit_code == 1 and "phantom_004" in result.stdout and "1 findings" in result.stdout
+    assert result.exit_code == 1 and "phantom_004" in result.stdout and "1 error, 0 warnings" in result.stdout
 
 
 def test_bundles_are_listed_with_what_they_train_within_80_columns(run, bundles_dir, monkeypatch):

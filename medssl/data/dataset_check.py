@@ -29,7 +29,7 @@ def check_folder(facts: DatasetFacts, folder: Path) -> tuple[list[Case], list[Fi
     described = described_structures(folder)
     ids = {} if described else read_label_ids(cases)
     findings = check_cases(cases, sorted(described) or None)
-    return cases, findings + odd_id_findings(folder, cases, ids) + patient_findings(folder, cases)
+    return cases, patient_findings(folder, cases) + odd_id_findings(folder, cases, ids) + findings
 
 
 def check_split(source: DataSource, cases: Sequence[Case], cache_file: str | PathLike[str] | None) -> list[Finding]:
@@ -37,4 +37,5 @@ def check_split(source: DataSource, cases: Sequence[Case], cache_file: str | Pat
     findings = check_cases(cases, source.facts.label_ids, cache_file)
     if source.facts.name != "folder":
         return findings
-    return findings + odd_id_findings(source.root, cases, source.ids_of_labels) + patient_findings(source.root, cases)
+    odd_ids = odd_id_findings(source.root, source.cases, source.ids_of_labels)
+    return patient_findings(source.root, cases) + odd_ids + findings

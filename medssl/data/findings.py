@@ -10,6 +10,7 @@ from rich.table import Table
 from medssl.core.errors import DataError
 
 SHOWN_ERRORS = 10
+SHOWN_WARNINGS = 3
 Severity = Literal["error", "warning"]
 
 
@@ -54,6 +55,15 @@ def require_valid(findings: Sequence[Finding], way_out: str = "'medssl check-dat
     if len(errors) > SHOWN_ERRORS:
         lines.append(f"... and {len(errors) - SHOWN_ERRORS} more errors. {way_out}")
     raise DataError("\n".join(lines))
+
+
+def warning_lines(findings: Sequence[Finding]) -> list[str]:
+    """A line for each of the first warnings, and one that says how many more there are."""
+    warnings = [finding for finding in findings if finding.severity == "warning"]
+    lines = [f"warning: {warning.file}: {warning.message}" for warning in warnings[:SHOWN_WARNINGS]]
+    if len(warnings) > SHOWN_WARNINGS:
+        lines.append(f"... and {len(warnings) - SHOWN_WARNINGS} more warnings. 'medssl check-data' lists all.")
+    return lines
 
 
 def counts_text(findings: Sequence[Finding]) -> str:

@@ -46,6 +46,22 @@ class Split:
     def counts(self) -> dict[str, int]:
         return {name: len(self.role(name)) for name in ROLES}
 
+    def missing_test(self) -> str:
+        """What a training without test cases lacks, and the way out; empty where there are test cases."""
+        if self.role("test"):
+            return ""
+        with_label = sum("label" in case for case in self.cases)
+        if self.origin.get("lists"):
+            way_out = "Name test cases in test.list."
+        elif with_label < 2:
+            way_out = "Label one more scan: of two labels, one is kept for testing."
+        else:
+            way_out = f"Give --test a number from 1 on, below the {with_label} cases with a label."
+        return (
+            "the split has no test case. So the training ends without an evaluation, and its report has no scores. "
+            + way_out
+        )
+
     def write(self, path: str | Path) -> None:
         """Write the split as JSON; ConfigError if the file holds another split (a run must not change its cases)."""
         if Path(path).is_file():

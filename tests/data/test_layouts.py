@@ -15,8 +15,8 @@ from medssl.data.layouts import (
     find_left_atrium,
     fitting_sizes,
     scans_in,
-    structure_names,
 )
+from medssl.data.label_ids import structure_names
 from medssl.data.volumes import read_volume, write_nifti
 
 SLICES_FIRST = np.array([[0.0, 0, -0.8, 0], [0, -0.8, 0, 0], [-3.0, 0, 0, 0], [0, 0, 0, 1]])  # as KiTS19 is stored
