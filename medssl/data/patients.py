@@ -73,10 +73,12 @@ def _of_similar_names(cases: Sequence[Case]) -> str:
     examples = [f"{name} ({_shown(_scan_texts(scans), SHOWN_SCANS)})" for name, scans in suggested.items()]
     listed = _shown(examples, SHOWN_PATIENTS, "; ")
     if are_split:
-        begin = f"no such file, and by the scans' names {len(suggested)} patients are on both sides of the split: "
-        begin += f"{listed}. The scores may be too good."
+        begin = (
+            f"no such file. By the scans' names, {len(suggested)} patient(s) are on both sides of the split: {listed}. "
+        )
+        begin += "The scores may be too good."
     else:
-        begin = f"no such file, and by their names {number} scans are of {len(suggested)} patients: {listed}. "
+        begin = f"no such file. By their names, {number} scans are of {len(suggested)} patient(s): {listed}. "
         begin += "A split may train on a patient and test on the same one."
     first_name, first_scans = next(iter(suggested.items()))
     return (
@@ -105,4 +107,5 @@ def _scan_texts(scans: Sequence[Case]) -> list[str]:
 
 
 def _shown(texts: Sequence[str], number: int, between: str = ", ") -> str:
-    return between.join(texts[:number]) + (f"{between}..." if len(texts) > number else "")
+    rest = f" and {len(texts) - number} more" if len(texts) > number else ""
+    return between.join(texts[:number]) + rest

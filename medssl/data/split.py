@@ -160,9 +160,7 @@ def _read_content(path: str | Path) -> dict[str, Any]:
 
 
 def _not_a_split(path: str | Path, error: Exception) -> DataError:
-    return DataError(
-        f"{path}: not a split file ({type(error).__name__}: {error}). Expected the split.json of a run."
-    )
+    return DataError(f"{path}: not a split file ({type(error).__name__}: {error}). Expected the split.json of a run.")
 
 
 def _with_files(case: Case, folder: Path, written: Mapping[str, Any] | None) -> Case:

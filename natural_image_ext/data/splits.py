@@ -39,12 +39,14 @@ def split_images(
     """
     classes = len(source.classes)
     if labelled < classes or labelled % classes:
-        raise ConfigError(f"labelled {labelled}: expected equally many of the {classes} classes. {_near(labelled, classes)}")
+        raise ConfigError(
+            f"labelled {labelled}: expected a multiple of the {classes} classes. {_near(labelled, classes)}"
+        )
     if min(validation, test) < 0:
         raise ConfigError(f"validation {validation}, test {test}: a number of pictures cannot be negative.")
     if not len(source.test) and (test == 0 or (test >= 1 and test % classes)):
         near = _near(int(test), classes).removesuffix(".")
-        raise ConfigError(f"test {test}: expected equally many of the {classes} classes. {near}, or a share such as 0.2.")
+        raise ConfigError(f"test {test}: expected a multiple of the {classes} classes. {near}, or a share such as 0.2.")
     by_class = _places_by_class(source.train.labels, classes)
     test_places = [] if len(source.test) else _take_test(by_class, test, split_seed)
     chosen: list[int] = []

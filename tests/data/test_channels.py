@@ -55,7 +55,9 @@ def test_numbered_scans_are_no_channels(ids, labels, tmp_path):
     refuse_channels(tmp_path, ids, labels)
 
 
-@pytest.mark.parametrize(("folders", "find"), [(("images", "labels"), find_folder), (("imagesTr", "labelsTr"), find_decathlon)])
+@pytest.mark.parametrize(
+    ("folders", "find"), [(("images", "labels"), find_folder), (("imagesTr", "labelsTr"), find_decathlon)]
+)
 def test_one_channel_keeps_the_label_of_its_scan(folders, find, tmp_path):
     touch(tmp_path / folders[0], "p1_0000", "p2_0000")
     touch(tmp_path / folders[1], "p1", "p2")

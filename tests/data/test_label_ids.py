@@ -37,7 +37,15 @@ def test_id_that_one_of_many_labels_has_besides_the_common_ones_is_a_warning(tmp
 
 @pytest.mark.parametrize(
     "ids",
-    [[{1, 2}, {1}, {2}, {1, 2}], [{1}, {2}], [{1}], [{1}, {1}, set()], [{1}, {1, 7}, {1}], [*[{1}] * 4, *[{2}] * 3], []],
+    [
+        [{1, 2}, {1}, {2}, {1, 2}],
+        [{1}, {2}],
+        [{1}],
+        [{1}, {1}, set()],
+        [{1}, {1, 7}, {1}],
+        [*[{1}] * 4, *[{2}] * 3],
+        [],
+    ],
 )
 def test_labels_that_may_well_be_right_are_no_finding(ids, tmp_path):
     assert findings(tmp_path, *ids) == []

@@ -17,7 +17,7 @@ def cases_of(*ids, roles=None, patient=None):
 def test_scans_that_seem_of_one_patient_are_a_warning_with_the_table_to_write(tmp_path):
     (finding,) = patient_findings(tmp_path, cases_of(*VISITS))
     assert finding.severity == "warning" and finding.file == str(tmp_path / "patients.csv")
-    assert "2 scans are of 1 patients: patient043 (patient043-f01, patient043-f02)" in finding.message
+    assert "2 scans are of 1 patient(s): patient043 (patient043-f01, patient043-f02)" in finding.message
     assert "'case,patient'" in finding.message and "'patient043-f01,patient043'" in finding.message
 
 
@@ -42,7 +42,14 @@ def test_patients_that_are_known_are_no_warning(tmp_path):
     assert patient_findings(tmp_path, cases_of(*VISITS)) == []
 
 
-@pytest.mark.parametrize(("roles", "warns"), [(("labelled", "test", "test"), True), (("labelled", "validation", "test"), True), (("labelled", "unlabelled", "test"), False)])
+@pytest.mark.parametrize(
+    ("roles", "warns"),
+    [
+        (("labelled", "test", "test"), True),
+        (("labelled", "validation", "test"), True),
+        (("labelled", "unlabelled", "test"), False),
+    ],
+)
 def test_split_is_warned_of_only_where_a_patient_is_on_both_sides(roles, warns, tmp_path):
     findings = patient_findings(tmp_path, cases_of(*VISITS, roles=roles))
     assert len(findings) == warns
@@ -60,4 +67,4 @@ def test_table_that_leaves_scans_out_is_a_warning(tmp_path):
 def test_many_patients_are_shortened(tmp_path):
     ids = [f"p{number}_t{visit}" for number in range(9) for visit in range(7)]
     (finding,) = patient_findings(tmp_path, cases_of(*ids))
-    assert "63 scans are of 9 patients" in finding.message and "p2_t4, ...); ..." in finding.message
+    assert "63 scans are of 9 patient(s)" in finding.message and "p2_t4 and 2 more) and 6 more." in finding.message

@@ -73,7 +73,8 @@ def test_one_label_a_class_leaves_none_for_validation(source):
 
 
 @pytest.mark.parametrize(
-    ("labelled", "part"), [(4, "multiple of the 3 classes"), (0, "multiple"), (33, "class 'cat' has 10 pictures left")]
+    ("labelled", "part"),
+    [(40, "multiple of the 3 classes. Give 39 or 42."), (0, "Give 3."), (33, "class 'cat' has 10 pictures left")],
 )
 def test_numbers_that_cannot_be_are_refused(source, labelled, part):
     with pytest.raises(ConfigError, match=part):
@@ -199,7 +200,7 @@ def test_every_kind_of_damage_is_named(tmp_path):
 
 def test_numbers_that_would_change_silently_are_refused(source):
     for keys, part in (
-        ({"test": 4}, "multiple of the 3 classes"),
+        ({"test": 4}, "multiple of the 3 classes. Give 3 or 6, or a share"),
         ({"test": 0}, "expected a share"),
         ({"validation": 11}, "at most 9 of 12"),
     ):
