@@ -73,10 +73,8 @@ def _of_similar_names(cases: Sequence[Case]) -> str:
     examples = [f"{name} ({_shown(_scan_texts(scans), SHOWN_SCANS)})" for name, scans in suggested.items()]
     listed = _shown(examples, SHOWN_PATIENTS, "; ")
     if are_split:
-        begin = (
-            f"no such file. By the scans' names, {len(suggested)} patient(s) are on both sides of the split: {listed}. "
-        )
-        begin += "The scores may be too good."
+        begin = f"no such file. By the scans' names, {len(suggested)} patient(s) are on both sides of the split: "
+        begin += f"{listed}. The scores may be too good."
     else:
         begin = f"no such file. By their names, {number} scans are of {len(suggested)} patient(s): {listed}. "
         begin += "A split may train on a patient and test on the same one."

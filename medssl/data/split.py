@@ -67,9 +67,8 @@ class Split:
         if Path(path).is_file():
             require_same_split(path, read_split(path).hash, self.hash)
             return
-        written = places_of_writing(Path(path).parent)
-        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, WRITTEN: written}
-        content["cases"] = self.cases
+        head = {"hash": self.hash, "counts": self.counts, "origin": self.origin}
+        content = {**head, WRITTEN: places_of_writing(Path(path).parent), "cases": self.cases}
         write_text_atomically(path, json.dumps(content, indent=1))
 
 

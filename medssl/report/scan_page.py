@@ -20,10 +20,6 @@ from medssl.report.scrub import without_paths
 from medssl.report.tables import SummaryRow, by_case, case_mean, summarise, telling_cases
 
 TEMPLATE = "medssl.report/scan_page.html.j2"
-NO_TEST_CASES = (
-    "There were no cases to evaluate: the split has no test case, so there are no scores. To get some, label more scans "
-    "or give --test a number from 1 on, and train again."
-)
 TILES = (DICE, HD95, ASSD, PAVPU, ECE)
 
 
@@ -34,7 +30,6 @@ def scan_content(run: Run) -> dict[str, Any]:
     return {
         "tiles": _tiles(overall),
         "accuracy": accuracy_grid(summary) if summary else None,
-        "no_accuracy": NO_TEST_CASES if run.facts.get("test") == 0 else "This run has no evaluation yet.",
         "strip": picture(dice_strip, run.per_case) if summary else None,
         "cases": _telling_cases(run),
         **_uncertainty(run, overall),

@@ -39,14 +39,15 @@ def split_images(
     """
     classes = len(source.classes)
     if labelled < classes or labelled % classes:
-        raise ConfigError(
-            f"labelled {labelled}: expected a multiple of the {classes} classes. {_near(labelled, classes)}"
-        )
+        near = _near(labelled, classes)
+        raise ConfigError(f"labelled {labelled}: expected a multiple of the {classes} classes. Give {near}.")
     if min(validation, test) < 0:
         raise ConfigError(f"validation {validation}, test {test}: a number of pictures cannot be negative.")
     if not len(source.test) and (test == 0 or (test >= 1 and test % classes)):
-        near = _near(int(test), classes).removesuffix(".")
-        raise ConfigError(f"test {test}: expected a multiple of the {classes} classes. {near}, or a share such as 0.2.")
+        near = _near(int(test), classes)
+        raise ConfigError(
+            f"test {test}: expected a share, or a multiple of the {classes} classes. Give 0.2, or {near}."
+        )
     by_class = _places_by_class(source.train.labels, classes)
     test_places = [] if len(source.test) else _take_test(by_class, test, split_seed)
     chosen: list[int] = []
@@ -69,9 +70,9 @@ def split_images(
 
 
 def _near(number: int, classes: int) -> str:
-    """Which numbers near this one can be divided among the classes: `Give 39 or 42.`"""
+    """Which numbers near this one can be divided among the classes: `39 or 42`."""
     below = number // classes * classes
-    return f"Give {below} or {below + classes}." if below else f"Give {classes}."
+    return f"{below} or {below + classes}" if below else str(classes)
 
 
 def read_image_split(path: str | Path) -> ImageSplit:
