@@ -10,7 +10,7 @@ from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
 from medssl.core.run_files import MODE_COMPARISON
 from medssl.core.run_folder import read_facts
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.comparison import SCORES, ComparedCase, case_rows
 from medssl.inference.evaluation import evaluation_folder
 from medssl.inference.mc_dropout import MODES
@@ -76,6 +76,7 @@ def write_mode_comparison(
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
+    require_scans(Path(run) / "split.json", cases)
     settings: dict[str, Any] = {"samples": samples, "stride": stride, "device": str(local_device())}
     settings |= {"paper_crop": read_facts(run)["paper_crop"], "trust": trust}
     predictors = {side.name: side.predictor(run, **settings) for side in sides}

@@ -10,7 +10,7 @@ from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
 from medssl.core.run_files import INT8
 from medssl.core.run_folder import read_facts
-from medssl.data.split import Split, read_split
+from medssl.data.split import Split, read_split, require_scans
 from medssl.inference.backends.int8 import StoredGraphs, int8_folder, read_models, write_models, write_record
 from medssl.inference.backends.one_window import require_parts
 from medssl.inference.backends.openvino import OpenVINOBackend, import_openvino
@@ -49,6 +49,7 @@ def quantise_run(
         raise ConfigError(
             f"{run}: no validation or test cases to measure the loss on. Train with --validation above 0."
         )
+    require_scans(Path(run) / "split.json", cases)
     settings = {"samples": samples, "stride": stride, "paper_crop": read_facts(run)["paper_crop"]}
     float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", trust=trust, **settings)
     training = [case for name in CALIBRATION_ROLES for case in split.role(name)]

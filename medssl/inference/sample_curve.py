@@ -11,7 +11,7 @@ from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
 from medssl.core.run_files import SAMPLES
 from medssl.core.run_folder import read_facts
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.evaluation import Evaluation, evaluation_folder
 from medssl.inference.predictor import load_predictor
 from medssl.metrics import dice
@@ -36,6 +36,7 @@ def write_sample_curve(
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
+    require_scans(Path(run) / "split.json", cases)
     evaluation = Evaluation(predictor, cases, evaluation_folder(run))
     next(predictor.running(cases[0], (1,)))  # the first pass sets things up: no part of the time of a sample
     rows = [row for case in cases for row in case_rows(evaluation, case, counts)]

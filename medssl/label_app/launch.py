@@ -73,6 +73,7 @@ class LabelServer:
             from medssl.label_app.server import build  # noqa: PLC0415
 
             hosts = ["*"] if _auth_is_on() else ["127.0.0.1", "localhost", self.host]
+            print(self.told_places(workspace), flush=True)
             print(f"http://{self.host}:{self.port} serves {self.studies} (Ctrl-C ends it)", flush=True)
             uvicorn.run(
                 build(hosts),
@@ -81,6 +82,16 @@ class LabelServer:
                 log_config=_logging(workspace.log),
                 access_log=False,  # addresses hold the ids of studies
             )
+
+    def told_places(self, workspace: Workspace) -> str:
+        """Where the server writes: labels beside scans, where MONAI Label looks for them, all else in the workspace."""
+        if is_address(self.studies) or not holds_scans(Path(self.studies)):
+            return f"labels, models and logs are written to {workspace.root}"
+        folder = Path(self.studies).resolve()
+        return (
+            f"labels are written to {folder / 'labels'}, what is known of each scan to {folder / 'datastore_v2.json'} "
+            f"(.lock beside it keeps two servers apart), models and logs to {workspace.root}"
+        )
 
     def environment(self) -> dict[str, str]:
         """The settings of MONAI Label and of the processes it starts."""

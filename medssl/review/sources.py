@@ -126,10 +126,8 @@ def source_of_predictions(scans: str | Path, predictions: str | Path) -> Source:
 
 
 def _images_of(run: Run) -> dict[str, str]:
-    """Case -> address of its scan, inside the run folder where it is there."""
-    addresses = {case["id"]: case["image"] for case in run.split.get("cases", [])}
-    inside = {case: run.folder / address for case, address in addresses.items()}
-    return {case: str(inside[case]) if inside[case].is_file() else addresses[case] for case in addresses}
+    """Case -> address of its scan, where it is now."""
+    return {case["id"]: run.located(case["image"]) for case in run.split.get("cases", [])}
 
 
 def _existing(address: str | None) -> str | None:
