@@ -15,6 +15,7 @@ from medssl.inference.comparison import SCORES, ComparedCase, case_rows
 from medssl.inference.evaluation import evaluation_folder
 from medssl.inference.mc_dropout import MODES
 from medssl.inference.predictor import Predictor, load_predictor
+from medssl.security.gate import require_harmless
 
 KIND = "mode"
 AGAIN = ", other seed"
@@ -73,6 +74,7 @@ def write_mode_comparison(
     all sides that say no other; None: as trained. limit: only the first cases. again: with another seed only the first
     of these; None for all of them. trust: as in `load_predictor`. Raises ConfigError without test cases.
     """
+    require_harmless(run, trust)  # before anything takes long
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")

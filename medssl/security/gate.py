@@ -20,8 +20,10 @@ def require_harmless(folder: str | Path, trust: bool | str = False) -> None:
     if flag(trust, "trust"):
         return
     root = bundle_folder(folder)
-    if not root.is_dir():
-        raise ConfigError(f"{root}: no such folder. Give a bundle, or the folder of a run.")
+    if not (root / "configs").is_dir():
+        raise ConfigError(
+            f"{root}: no bundle, it has no folder configs. Give a bundle, or the folder of a finished run."
+        )
     refuse(root, check_bundle(root), f"'medssl check-bundle {root}' lists them. ")
 
 
