@@ -12,6 +12,11 @@ console = Console()
 EXIT_BAD_DATA, EXIT_SOME_FAILED = 1, 3
 
 
+def say(text: str) -> None:
+    """Print a sentence as it is: paths are not coloured, brackets are no markup, lines are not folded."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def main() -> None:
     """Run the command; an error of medssl is printed as its text alone."""
     try:

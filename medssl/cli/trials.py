@@ -5,8 +5,11 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import app, console
+from medssl.cli.app import app, console, say
 from medssl.cli.values import numbers_of
+from medssl.core.bundle_folder import bundle_root
+from medssl.core.prediction_options import checked_sampling, rising_counts
+from medssl.core.progress import work
 
 
 @app.command()
@@ -16,11 +19,15 @@ def samples(
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
 ) -> None:
     """Measure time and quality against the number of samples; write RUN/samples.csv for the report."""
-    from medssl.core.run_folder import read_facts
-    from medssl.report.tasks import task_of
+    counts = rising_counts(numbers_of(values))
+    bundle_root(run)
+    say(f"Predicting test cases of {run} with {', '.join(map(str, counts))} samples ...")
+    with work("loading libraries"):
+        from medssl.core.run_folder import read_facts
+        from medssl.report.tasks import task_of
 
-    task = task_of(read_facts(run), run / "run.json")
-    path = task.write_sample_curve(run, numbers_of(values), cases)
+        task = task_of(read_facts(run), run / "run.json")
+    path = task.write_sample_curve(run, counts, cases)
     console.print(f"{path}: shown by 'medssl report {run}'")
 
 
@@ -40,11 +47,15 @@ def compare_modes(
     ] = None,
 ) -> None:
     """Is fast the same as reference? Predict the test cases by both, or by each --side; write RUN/modes.csv."""
-    from medssl.inference.compare_modes import DEFAULT_SIDES, KIND, Side, write_mode_comparison
-    from medssl.inference.comparison import summary_table
+    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
+    bundle_root(run)
+    say(f"Comparing {' with '.join(side or ('reference', 'fast'))} on the test cases of {run} ...")
+    with work("loading libraries"):
+        from medssl.inference.compare_modes import DEFAULT_SIDES, KIND, Side, write_mode_comparison
+        from medssl.inference.comparison import summary_table
 
     sides = [Side.parse(text) for text in side] if side else DEFAULT_SIDES
-    path, rows = write_mode_comparison(run, sides, samples, numbers_of(stride) if stride else None, cases, again)
+    path, rows = write_mode_comparison(run, sides, samples, chosen.get("stride"), cases, again)
     console.print(summary_table(KIND, rows))
     console.print(f"cases: {path}", highlight=False, markup=False)
 
@@ -58,10 +69,14 @@ def quantise(
     windows: Annotated[int, typer.Option(min=1, help="Windows of training scans to calibrate with.")] = 32,
 ) -> None:
     """Make int8 graphs for --backend int8, measure what they lose on the validation cases (RUN/int8.csv), print it."""
-    from medssl.inference.comparison import summary_table
-    from medssl.inference.quantise import KIND, quantise_run
+    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
+    bundle_root(run)
+    say(f"Making int8 graphs of {run} and measuring what they lose ...")
+    with work("loading libraries"):
+        from medssl.inference.comparison import summary_table
+        from medssl.inference.quantise import KIND, quantise_run
 
-    graphs, rows = quantise_run(run, samples, numbers_of(stride) if stride else None, cases, windows)
+    graphs, rows = quantise_run(run, samples, chosen.get("stride"), cases, windows)
     console.print(summary_table(KIND, rows))
     if graphs.record["measured"]["role"] == "test":
         console.print("There are no validation cases: this was measured on test cases.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
+from medssl.core.progress import tracked, work
 from medssl.core.run_files import INT8
 from medssl.core.run_folder import read_facts
 from medssl.data.split import Split, read_split
@@ -52,9 +53,12 @@ def quantise_run(
     # predictions look at whole slices, whatever this run's evaluation looked at
     seen = calibration_windows(training, replace(float32.pipeline, paper_crop=False), inferer.window, windows)
     folder = int8_folder(bundle_root(run) / "models")
-    files = write_models(*quantised_models(float32.network, seen), folder)
+    with work(f"calibrating int8 graphs with {len(seen)} windows"):
+        files = write_models(*quantised_models(float32.network, seen), folder)
     sides = {"eager": float32, "int8": _with_graphs(float32, folder)}
-    rows = [row for case in cases for row in case_rows(KIND, sides, case, evaluation_folder(run, role))]
+    rows: list[ComparedCase] = []
+    for case in tracked(cases, "loss of int8", "cases"):
+        rows += case_rows(KIND, sides, case, evaluation_folder(run, role))
     write_rows(Path(run) / INT8, ("case", KIND, *SCORES), rows)
     record = {
         "weights": float32.weights_digest(),
