@@ -18,9 +18,7 @@ def predict(
     scans: Annotated[Path, typer.Argument(help="A scan, a folder of scans, or a DICOM series.")],
     output: Annotated[Path, typer.Argument(help="Folder for <id>_seg, _prob and _entropy .nii.gz.")],
     bundle: Annotated[Path, typer.Option(help="A trained bundle, or the folder of a finished run.")],
-    samples: Annotated[
-        int | None, typer.Option(help="Monte Carlo samples; 0: one pass without chance; default: as trained.")
-    ] = None,
+    samples: Annotated[int | None, typer.Option(help="Monte Carlo samples; 0: one pass. Default: as trained.")] = None,
     shard: Annotated[
         str, typer.Option(help="i/n: this process takes every n-th scan, starting with the i-th.")
     ] = "1/1",
@@ -32,14 +30,17 @@ def predict(
     ] = None,
     stride: Annotated[
         str,
-        typer.Option(help="Voxels from window to window, e.g. 64,64,16; at most a window counts; default: as trained."),
+        typer.Option(help="Voxels from window to window, e.g. 8,8,8; at most the window. Default: as trained."),
     ] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
     dicom: Annotated[
         bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
     ] = False,
 ) -> None:
-    """Segment scans and map the uncertainty; finished scans are skipped. Exit code 3 if any failed (failures.json)."""
+    """Segment scans and map the uncertainty.
+
+    Finished scans are skipped. The exit code is 3 if a scan failed; failures.json says why.
+    """
     steps = numbers_of(stride) if stride else None
     chosen = checked_sampling({"samples": samples, "mode": mode, "backend": backend, "stride": steps})
     parse_shard(shard)

@@ -19,7 +19,7 @@ def review(
     predictions: Annotated[
         Path | None, typer.Option(help="What 'medssl predict', or a run, made of the scans.")
     ] = None,
-    output: Annotated[
+    output_dir: Annotated[
         Path | None, typer.Option(help="Folder for worklist.csv and review.html; default: RUN/review, or ./review.")
     ] = None,
     strategy: Annotated[
@@ -30,7 +30,7 @@ def review(
     seed: Annotated[int, typer.Option(help="Of a random order.")] = 0,
     samples: Annotated[
         int | None,
-        typer.Option(help="Monte Carlo samples, with --bundle; 0: one pass without chance; default: as trained."),
+        typer.Option(help="Monte Carlo samples, with --bundle; 0: one pass. Default: as trained."),
     ] = None,
     pictures: Annotated[int, typer.Option(min=0, help="Cases shown with pictures; the rest are table rows.")] = 24,
     slices: Annotated[int, typer.Option(min=1, max=5, help="Pictures a case.")] = 3,
@@ -38,9 +38,12 @@ def review(
     slice_seconds: Annotated[float, typer.Option(help="Effort: for each slice that needs looking at.")] = 2.0,
     area_seconds: Annotated[float, typer.Option(help="Effort: for each uncertain square centimetre.")] = 2.0,
     uncertain_bits: Annotated[float, typer.Option(help="Effort: a voxel above this is uncertain.")] = 0.5,
-    slice_mm2: Annotated[float, typer.Option(help="Effort: a slice with so much uncertain area needs it.")] = 20.0,
+    slice_mm2: Annotated[float, typer.Option(help="Effort: uncertain area above which a slice needs a look.")] = 20.0,
 ) -> None:
-    """Rank cases by their need of a human; write worklist.csv and review.html. Exit code 3 if any failed."""
+    """Rank cases by their need of a human.
+
+    The order is written to worklist.csv and shown in review.html. The exit code is 3 if a case failed.
+    """
     checked_sampling({"samples": samples})
     if bundle is not None:
         bundle_root(bundle)
@@ -59,7 +62,7 @@ def review(
     check_strategy(strategy, structure)
     effort = Effort(open_seconds, slice_seconds, area_seconds, uncertain_bits, slice_mm2)
     seconds = None if budget is None else parse_budget(budget)
-    folder = output or (source / "review" if (source / "run.json").is_file() else Path("review"))
+    folder = output_dir or (source / "review" if (source / "run.json").is_file() else Path("review"))
     cases = open_source(source, bundle, predictions, folder / "predictions", samples)
     queue = build_queue(cases, strategy, structure, seed, effort, seconds)
     table = write_worklist(queue, folder / "worklist.csv")
