@@ -10,7 +10,7 @@ from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
 from medssl.core.options import make_options
 from medssl.core.prediction_options import MODES, SamplingOptions
-from medssl.core.progress import tracked
+from medssl.core.progress import tracked, work
 from medssl.core.run_files import MODE_COMPARISON
 from medssl.core.run_folder import read_facts
 from medssl.data.split import read_split
@@ -78,9 +78,10 @@ def write_mode_comparison(
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
     settings: dict[str, Any] = {"samples": samples, "stride": stride, "device": str(local_device())}
     settings["paper_crop"] = read_facts(run)["paper_crop"]
-    predictors = {side.name: side.predictor(run, **settings) for side in sides}
     seeded_anew = sides if again is None or again > 0 else ()
-    chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in seeded_anew}
+    with work("opening the network"):
+        predictors = {side.name: side.predictor(run, **settings) for side in sides}
+        chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in seeded_anew}
     path, rows = Path(run) / MODE_COMPARISON, list[ComparedCase]()
     for number, case in enumerate(tracked(cases, "comparison", "cases")):
         compared = predictors | chance if again is None or number < again else predictors

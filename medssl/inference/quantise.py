@@ -38,8 +38,9 @@ def quantise_run(
     or the test cases where there are none (`role` in the record says which), by `exact` in float32 and in int8 with
     the same dropout masks. Raises ConfigError for a run without such cases or with another kind of network.
     """
-    import_nncf()
-    require_parts(parse_bundle(run).get_parsed_content("network_def"))
+    with work("opening the network"):
+        import_nncf()
+        require_parts(parse_bundle(run).get_parsed_content("network_def"))
     split = read_split(Path(run) / "split.json")
     role, cases = measured_cases(split, limit)
     if not cases:
@@ -47,7 +48,8 @@ def quantise_run(
             f"{run}: no validation or test cases to measure the loss on. Train with --validation above 0."
         )
     settings = {"samples": samples, "stride": stride, "paper_crop": read_facts(run)["paper_crop"]}
-    float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", **settings)
+    with work("opening the network"):
+        float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", **settings)
     training = [case for name in CALIBRATION_ROLES for case in split.role(name)]
     inferer = _sampling_by_dropout(float32)
     # predictions look at whole slices, whatever this run's evaluation looked at

@@ -30,7 +30,8 @@ def write_sample_curve(run: str | Path, values: Sequence[int], limit: int | None
     """
     counts = rising_counts(values)
     facts = read_facts(run)
-    predictor = load_predictor(run, samples=counts[-1], device=str(local_device()), paper_crop=facts["paper_crop"])
+    with work("opening the network"):
+        predictor = load_predictor(run, samples=counts[-1], device=str(local_device()), paper_crop=facts["paper_crop"])
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")

@@ -13,7 +13,7 @@ from medssl.core.csv_files import write_rows
 from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
 from medssl.core.prediction_options import rising_counts
-from medssl.core.progress import tracked
+from medssl.core.progress import tracked, work
 from medssl.core.run_files import SAMPLES
 from medssl.metrics.catalogue import CASE_SECONDS, UCE, metric_names
 from natural_image_ext.data.sources import Pictures
@@ -32,7 +32,8 @@ def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | Non
     seconds: of the network alone, per picture. limit: only the first test pictures. Raises ConfigError.
     """
     counts = rising_counts(values)
-    predictor = load_picture_predictor(run, device=str(local_device()))
+    with work("opening the network"):
+        predictor = load_picture_predictor(run, device=str(local_device()))
     test = read_image_split(Path(run) / "split.json").test
     test = test if limit is None else test.take(range(min(limit, len(test))))
     if not len(test):
