@@ -1,6 +1,7 @@
 """Careless input to the commands that predict: what is said and the exit code, before anything is read or built."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -23,6 +24,7 @@ NONSENSE = {
     "backend": ("gpu", "backend 'gpu' is unknown. Known: compile, eager, int8, openvino."),
     "shard": ("9/3", "shard '9/3': expected i/n with 1 <= i <= n"),
 }
+AT_LEAST_ONE = re.compile("greater than or equal to 1|x>=1")  # versions of typer differ
 NUMBERS = [name for name in NONSENSE if name != "shard"]
 
 
@@ -65,12 +67,12 @@ def test_trials_refuse_nonsense_before_they_read_anything(command, name, trained
 @pytest.mark.parametrize("option", ["--samples", "--cases"])
 def test_trials_need_at_least_one_sample_and_one_case(command, option, trained_run):
     code, said = refusal(command, trained_run, f"{option}=0")
-    assert code == 2 and f"'{option}'" in said and "x>=1" in said
+    assert code == 2 and f"'{option}'" in said and AT_LEAST_ONE.search(said)
 
 
 def test_windows_to_calibrate_with_are_at_least_one(trained_run):
     code, said = refusal("quantise", trained_run, "--windows=-2")
-    assert code == 2 and "'--windows': -2 is not in the range x>=1" in said
+    assert code == 2 and "'--windows'" in said and AT_LEAST_ONE.search(said)
 
 
 @pytest.mark.parametrize(("values", "text"), [("0,5", "values 0,5"), ("-1", "values -1")])
