@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import EXIT_SOME_FAILED, app, console, say
+from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
 from medssl.core.bundle_folder import bundle_root
 from medssl.core.prediction_options import checked_sampling, parse_shard
@@ -36,6 +37,7 @@ def predict(
     dicom: Annotated[
         bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Segment scans and map the uncertainty.
 
@@ -53,7 +55,7 @@ def predict(
 
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
         logging.getLogger("medssl").setLevel(logging.INFO)
-        predictor = load_predictor(bundle, **chosen, device=str(local_device()))
+        predictor = load_predictor(bundle, trust=trust, **chosen, device=str(local_device()))
         engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"

@@ -8,6 +8,12 @@ from medssl.core.errors import ConfigError
 _WAY_OUT = "Give a bundle, or the folder of a finished run."
 
 
+def bundle_folder(path: str | Path) -> Path:
+    """The bundle at `path`, which is a bundle or the folder of a run with one; it need not be there."""
+    folder = Path(path)
+    return folder / "bundle" if (folder / "bundle" / "configs").is_dir() else folder
+
+
 def bundle_root(path: str | Path) -> Path:
     """The bundle at `path`, a bundle or a run with one; ConfigError if there is none."""
     given = Path(path)
@@ -15,7 +21,7 @@ def bundle_root(path: str | Path) -> Path:
         raise ConfigError(f"{given}: no such folder.{_nearest_sibling(given)} {_WAY_OUT}")
     if not given.is_dir():
         raise ConfigError(f"{given}: a file, expected a folder. {_WAY_OUT}")
-    root = given / "bundle" if (given / "bundle" / "configs").is_dir() else given
+    root = bundle_folder(given)
     if not (root / "configs" / "inference.json").is_file():
         raise ConfigError(f"{root}: no configs/inference.json. {_WAY_OUT}")
     return root

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from monai.bundle import ConfigParser
 from monai.data import MetaTensor
 from monai.transforms import Invertd
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 from medssl.core.bundle_folder import bundle_root
 from medssl.core.checkpoint import load_tensors
 from medssl.core.errors import CheckpointError, ConfigError
+from medssl.core.flags import flag
 from medssl.core.memory import require_memory
 from medssl.core.prediction_options import checked_sampling
 from medssl.core.progress import work
@@ -25,6 +25,7 @@ from medssl.data.volumes import read_header
 from medssl.inference.mc_dropout import MCStatistics
 from medssl.inference.memory_need import WAY_OUT, maps_bytes, statistics_bytes
 from medssl.networks.weights import weights_digest
+from medssl.security.opening import BundleConfig, open_bundle_config
 
 
 @dataclass(frozen=True)
@@ -177,23 +178,22 @@ def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
         ) from error
 
 
-def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
+def load_predictor(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> Predictor:
     """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, mode, backend, stride, device."""
-    return parse_bundle(bundle, **overrides).get_parsed_content("predictor")
+    return parse_bundle(bundle, trust=trust, **overrides).get_parsed_content("predictor")
 
 
-def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
+def parse_bundle(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> BundleConfig:
     """The inference.json of a trained bundle: a folder with configs/ and models/model.pt, or a run with one.
 
     Overrides replace top-level keys of it; those that are None do not. ConfigError for a key that it has not, and for
-    numbers that no prediction can have.
+    numbers that no prediction can have; for a bundle that could do harm, too, unless the user said `trust`.
     """
     given = checked_sampling(overrides)
     root = bundle_root(bundle)
     if "checkpoint" not in overrides:
         require_weights(root)
-    parser = ConfigParser()
-    parser.read_config(str(root / "configs" / "inference.json"))
+    parser = open_bundle_config(root, "inference.json", trust)
     unknown = [key for key in given if key not in parser]
     if unknown:
         raise ConfigError(
@@ -201,7 +201,18 @@ def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
             "bundle is of an earlier version, export it again by training with --resume true."
         )
     parser.update({"bundle_root": str(root), **given})
+    if not flag(trust, "trust") and "checkpoint" in parser and "checkpoint" not in given:
+        _require_inside(root, parser.get_parsed_content("checkpoint"))
     return parser
+
+
+def _require_inside(root: Path, checkpoint: Any) -> None:
+    """ConfigError if the weights of a bundle do not lie in it."""
+    if checkpoint is not None and not Path(checkpoint).resolve().is_relative_to(root.resolve()):
+        raise ConfigError(
+            f"{root / 'configs' / 'inference.json'}: checkpoint '{checkpoint}' leaves the bundle. Expected a file in "
+            "models/. --trust opens it all the same."
+        )
 
 
 def require_weights(root: Path) -> None:

@@ -42,7 +42,7 @@ def option_of(name):
 @pytest.fixture
 def unread(monkeypatch):
     """Nothing may be opened: neither the bundle's configuration nor a scan."""
-    monkeypatch.setattr("monai.bundle.ConfigParser.read_config", lambda *_: pytest.fail("configuration was read"))
+    monkeypatch.setattr("medssl.inference.predictor.open_bundle_config", lambda *_: pytest.fail("bundle was opened"))
     monkeypatch.setattr("medssl.data.layouts.scans_in", lambda *_: pytest.fail("scans were listed"))
 
 
