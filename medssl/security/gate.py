@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medssl.core.bundle_folder import bundle_folder
 from medssl.core.errors import ConfigError
 from medssl.core.flags import flag
 from medssl.security.configs import check_config
-from medssl.security.files import bundle_folder, check_bundle
+from medssl.security.files import check_bundle
 
 _SHOWN = 5
 
