@@ -21,7 +21,7 @@ def available_bytes(device: "torch.device | str" = "cpu") -> int:
     A limit of the control group (a container, a batch system) counts, where it is nearer than the machine's.
     """
     if str(device).startswith("cuda"):
-        import torch
+        import torch  # noqa: PLC0415  (seconds of import that only a GPU is worth)
 
         free, _total = torch.cuda.mem_get_info(device)
         return int(free)
