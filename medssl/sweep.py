@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from medssl.core.errors import ConfigError
 from medssl.core.files import write_text_atomically
+from medssl.core.stock_command import as_run, config_files, stock_command
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,8 @@ class Training:
 
     def command(self) -> list[str]:
         """The training's command line."""
-        names = ["train", *self.row.overlays]
-        configs = [str(self.row.bundle / "configs" / f"{name}.json") for name in names]
-        pairs = [part for key, value in self.keys.items() for part in (f"--{key}", value)]
-        return [sys.executable, "-m", "monai.bundle", "run", "training", "--config_file", str(configs), *pairs]
+        files = config_files(self.row.bundle, "train", self.row.overlays)
+        return as_run(stock_command("training", files, self.keys))
 
     def remember(self) -> None:
         """Note what the cell is trained with; ConfigError if an earlier sweep trained it with something else."""

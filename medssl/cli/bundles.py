@@ -16,7 +16,7 @@ def bundles(
         tuple[str, Path] | None, typer.Option(metavar="NAME FOLDER", help="Copy a bundle to a new folder, to edit.")
     ] = None,
 ) -> None:
-    """List the bundles that come with medssl: what they train, where they lie; print the path of one, or copy it."""
+    """List the bundles that come with medssl, or copy one."""
     from medssl.core.shipped_bundles import bundle_path, bundles_table, copy_bundle
 
     if path is not None and copy is not None:
@@ -35,7 +35,10 @@ def bundles(
 def check_bundle(
     folder: Annotated[Path, typer.Argument(help="A bundle's folder.")],
 ) -> None:
-    """Read a bundle's configs without running them; list what could do harm. The exit code is not 0 if there is any."""
+    """Say what in a bundle could do harm.
+
+    The configurations are read, not run. The exit code is 1 if there is a finding.
+    """
     from medssl.security import check_bundle as findings_of
 
     findings = findings_of(folder)

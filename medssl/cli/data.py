@@ -11,13 +11,16 @@ from medssl.cli.app import EXIT_BAD_DATA, app, console
 @app.command("check-data")
 def check_data(
     folder: Annotated[Path, typer.Argument(help="The data set's folder, or any folder with images/ and labels/.")],
-    dataset: Annotated[str, typer.Option(help="Data set name; its label ids are checked too.")] = "folder",
+    dataset_name: Annotated[str, typer.Option(help="Data set name; its label ids are checked too.")] = "folder",
 ) -> None:
-    """Check every scan and label; print a table of findings. The exit code is not 0 if there are errors."""
+    """Check every scan and label of a folder.
+
+    What is wrong is listed in a table. The exit code is 1 if there are errors.
+    """
     from medssl.data.datasets import dataset_facts
     from medssl.data.validate import check_cases, findings_table
 
-    facts = dataset_facts(dataset)
+    facts = dataset_facts(dataset_name)
     cases = facts.find(folder)
     findings = check_cases(cases, facts.label_ids if facts.targets else None)
     if findings:
@@ -35,7 +38,7 @@ def phantom(
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
     modality: Annotated[str, typer.Option(help="ct or mr.")] = "ct",
 ) -> None:
-    """Make phantom scans with labels: something to try everything on."""
+    """Make phantom scans with labels, to try things on."""
     from medssl.data.phantom import write_phantoms
 
     ids = write_phantoms(folder, count, seed, modality)

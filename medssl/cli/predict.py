@@ -31,7 +31,10 @@ def predict(
         bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
     ] = False,
 ) -> None:
-    """Segment scans and map the uncertainty; finished scans are skipped. Exit code 3 if any failed (failures.json)."""
+    """Segment scans and map the uncertainty.
+
+    Finished scans are skipped. The exit code is 3 if a scan failed; failures.json says why.
+    """
     from medssl.core.distributed import local_device
     from medssl.data.layouts import scans_in
     from medssl.inference import PredictionEngine, load_predictor

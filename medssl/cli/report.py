@@ -1,5 +1,6 @@
 """Pages and tables of finished runs."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +13,25 @@ from medssl.core.errors import ConfigError
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several are compared.")],
-    output: Annotated[Path, typer.Option(help="Page that compares several runs.")] = Path("comparison.html"),
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Page that compares several runs; default: comparison.html in the folder that holds them."),
+    ] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(help="Method that all others are compared with, case by case; may be repeated."),
     ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option(help="Of these differences, besides Dice, e.g. hd95; may be repeated.")
+        list[str] | None, typer.Option(help="Metric that --against compares besides Dice, e.g. hd95; may be repeated.")
     ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the tables of several runs as Markdown, too.")] = None,
 ) -> None:
-    """Write RUN/report.html and print its table; with several runs, a page and tables that compare them.
+    """Write the page of a run, or compare several.
 
     --against also writes the differences beside the page, as <page>_differences.csv.
     """
+    runs_read = str(runs[0]) if len(runs) == 1 else f"{len(runs)} runs"
+    console.print(f"Reading {runs_read}.", highlight=False, markup=False, soft_wrap=True)
     from medssl.report import (
         PAPER_CROP_NOTICE,
         compare,
@@ -51,9 +57,16 @@ def report(
         return
     comparison = compare(runs, against or (), metric or ())
     print_comparison(comparison, console)
-    console.print(f"report: {write_comparison(comparison, output)}")
+    page = output or _beside(runs)
+    console.print(f"report: {write_comparison(comparison, page)}")
     if against:
-        table = output.with_name(f"{output.stem}_differences.csv")
+        table = page.with_name(f"{page.stem}_differences.csv")
         console.print(f"differences: {write_differences_csv(comparison.differences, table)}")
     if markdown:
         console.print(f"markdown: {write_markdown(comparison, markdown)}")
+
+
+def _beside(runs: list[Path]) -> Path:
+    """comparison.html in the folder that holds all runs; in the current one if they have no folder in common."""
+    folder = Path(os.path.commonpath([run.resolve().parent for run in runs]))
+    return Path("comparison.html") if folder == Path(folder.anchor) else folder / "comparison.html"

@@ -16,7 +16,7 @@ def review(
     predictions: Annotated[
         Path | None, typer.Option(help="What 'medssl predict', or a run, made of the scans.")
     ] = None,
-    output: Annotated[
+    output_dir: Annotated[
         Path | None, typer.Option(help="Folder for worklist.csv and review.html; default: RUN/review, or ./review.")
     ] = None,
     strategy: Annotated[
@@ -34,9 +34,12 @@ def review(
     slice_seconds: Annotated[float, typer.Option(help="Effort: for each slice that needs looking at.")] = 2.0,
     area_seconds: Annotated[float, typer.Option(help="Effort: for each uncertain square centimetre.")] = 2.0,
     uncertain_bits: Annotated[float, typer.Option(help="Effort: a voxel above this is uncertain.")] = 0.5,
-    slice_mm2: Annotated[float, typer.Option(help="Effort: a slice with so much uncertain area needs it.")] = 20.0,
+    slice_mm2: Annotated[float, typer.Option(help="Effort: uncertain area above which a slice needs a look.")] = 20.0,
 ) -> None:
-    """Rank cases by their need of a human; write worklist.csv and review.html. Exit code 3 if any failed."""
+    """Rank cases by their need of a human.
+
+    The order is written to worklist.csv and shown in review.html. The exit code is 3 if a case failed.
+    """
     from medssl.review.effort import Effort, parse_budget
     from medssl.review.queue import build_queue
     from medssl.review.review_page import write_page
@@ -50,7 +53,7 @@ def review(
     check_strategy(strategy, structure)
     effort = Effort(open_seconds, slice_seconds, area_seconds, uncertain_bits, slice_mm2)
     seconds = None if budget is None else parse_budget(budget)
-    folder = output or (source / "review" if (source / "run.json").is_file() else Path("review"))
+    folder = output_dir or (source / "review" if (source / "run.json").is_file() else Path("review"))
     cases = open_source(source, bundle, predictions, folder / "predictions", samples)
     with console.status(f"looking at {len(cases.cases)} cases"):
         queue = build_queue(cases, strategy, structure, seed, effort, seconds)

@@ -1,7 +1,5 @@
 """Commands that serve: studies to MONAI Label, runs to a browser."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +12,7 @@ from medssl.cli.app import app, console
 def label(
     studies: Annotated[str, typer.Option(help="A folder of scans or DICOM series, or a DICOMweb archive's address.")],
     bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run's folder; default: newest run.")] = None,
-    host: Annotated[str, typer.Option(help="Another one than this machine needs MONAI Label's sign-on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Any other needs MONAI Label's sign-on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
     samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
     strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
@@ -29,7 +27,11 @@ def label(
         ),
     ] = False,
 ) -> None:
-    """Serve studies with MONAI Label: segment, see the uncertainty, review the most uncertain one first, learn."""
+    """Serve studies to viewers with MONAI Label.
+
+    A viewer segments, shows the uncertainty and is given the most uncertain study first. The network learns from what
+    was reviewed.
+    """
     from medssl.label_app.launch import LabelServer
 
     LabelServer(studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals).serve()
@@ -40,24 +42,12 @@ def ui(
     runs_dir: Annotated[Path, typer.Option(help="Folder of the runs, with mlflow.db.")] = Path("runs"),
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
 ) -> None:
-    """Open the MLflow page of the runs, on this machine only."""
-    from medssl.engine.tracking import default_tracking_uri
+    """Show the runs in MLflow, on this machine only."""
+    from medssl.core.mlflow_page import serve_page, tracking_store
 
-    store = default_tracking_uri(runs_dir)
+    store = tracking_store(runs_dir)
     if store.startswith("http"):
-        console.print(f"MLFLOW_TRACKING_URI names a server: open {store}")
+        console.print(f"MLFLOW_TRACKING_URI names a server: open {store}", highlight=False, markup=False)
         return
-    console.print(f"MLflow on http://127.0.0.1:{port} (Ctrl-C ends it)")
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "ui",
-        "--backend-store-uri",
-        store,
-        "--host",
-        "127.0.0.1",
-        "--workers",
-        "1",
-    ]
-    raise typer.Exit(subprocess.run([*command, "--port", str(port)], check=False).returncode)
+    console.print(f"Starting MLflow for {runs_dir}.", highlight=False, markup=False)
+    serve_page(store, port, lambda address: console.print(f"{address} shows the runs (Ctrl-C ends it)."))

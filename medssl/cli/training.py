@@ -1,39 +1,103 @@
-"""Commands that train."""
+"""Commands that train and evaluate: short forms of MONAI's own."""
 
+import subprocess
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from medssl.cli.app import app
+from medssl.cli.app import EXIT_STOPPED, KEYS, app, console
 from medssl.cli.report import report
-from medssl.cli.values import numbers_of, pairs_of
+from medssl.cli.values import keys_of, numbers_of
+
+Trust = Annotated[bool, typer.Option("--trust", help="Open a bundle even if check-bundle finds something in it.")]
+Overlays = Annotated[
+    list[str] | None, typer.Option(help="File beside train.json that is laid over it, e.g. bench; may be repeated.")
+]
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(context_settings=KEYS)
+def train(
+    context: typer.Context,
+    bundle: Annotated[str, typer.Argument(help="A name that 'medssl bundles' lists, or the folder of a bundle.")],
+    overlay: Overlays = None,
+    trust: Trust = False,
+) -> None:
+    """Train a bundle. Further --key value pairs are its keys, e.g. --dataset_name liver --dataset_dir data.
+
+    The MONAI command that does the same is printed first, then run.
+    """
+    from medssl.core.stock_command import config_files, find_bundle
+
+    folder = find_bundle(bundle)
+    files = config_files(folder, "train", overlay or ())
+    _run("training", folder, files, keys_of(context.args), trust)
+
+
+@app.command(context_settings=KEYS)
+def evaluate(
+    context: typer.Context,
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    trust: Trust = False,
+) -> None:
+    """Evaluate a finished run again. Further --key value pairs are keys of evaluate.json, e.g. --samples 50.
+
+    The MONAI command that does the same is printed first, then run.
+    """
+    from medssl.core.run_folder import read_facts
+    from medssl.core.stock_command import config_files, find_bundle
+
+    facts = read_facts(run)
+    stored = facts.get("bundle_root")
+    folder = Path(stored) if stored and Path(stored, "configs").is_dir() else find_bundle(facts["bundle"])
+    keys = {**keys_of(context.args), "output_dir": str(run)}
+    _run("evaluating", folder, config_files(folder, "evaluate"), keys, trust)
+
+
+def _run(run_id: str, bundle: Path, files: list[Path], keys: dict[str, str], trust: bool) -> None:
+    """Run MONAI's command in a process of its own, if nothing in the bundle could do harm."""
+    from medssl.core.stock_command import as_run, as_typed, stock_command
+
+    arguments = stock_command(run_id, files, keys)
+    console.print(as_typed(arguments), highlight=False, markup=False, soft_wrap=True)
+    process = subprocess.Popen(as_run(arguments))
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:  # the terminal has told the process, too: it ends by itself
+        process.wait()
+        code = EXIT_STOPPED
+    raise typer.Exit(code)
+
+
+@app.command(context_settings=KEYS)
 def sweep(
     context: typer.Context,
-    grid: Annotated[Path, typer.Argument(help="A bundle, e.g. bundles/gbdl, or a JSON file of grids.")],
-    output: Annotated[Path, typer.Option(help="Folder of the runs.")],
+    grid: Annotated[Path, typer.Argument(help="A bundle, by its name or folder, or a JSON file of grids.")],
+    output_dir: Annotated[Path, typer.Option(help="Folder of the runs.")],
     labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16 (a bundle needs them).")] = "",
     seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2 (for a bundle).")] = "0",
     variants: Annotated[str, typer.Option(help="Variants, e.g. gbdl,ic,volume (for a bundle that has them).")] = "",
     vary: Annotated[
         list[str] | None, typer.Option(help="A key and its values, e.g. kl_weight=0.0005,0.005; may be repeated.")
     ] = None,
-    overlay: Annotated[
-        list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench; may be repeated (for a bundle).")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Trainings at a time; they share the cores.")] = 1,
+    overlay: Overlays = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time; they share the cores.")] = 1,
 ) -> None:
-    """Train a grid of variants x labels x seeds, compare; further --key value pairs go to all. Run again to resume."""
+    """Train variants x labels x seeds, then compare. Further --key value pairs go to every training.
+
+    The same command again goes on where it was stopped.
+    """
+    from medssl.core.errors import ConfigError
+    from medssl.core.stock_command import find_bundle
     from medssl.sweep import sweep_of_bundle, sweeps_of_file
 
-    keys = pairs_of(context.args)
+    keys = tuple(keys_of(context.args).items())
     if grid.suffix == ".json":
-        sweeps = sweeps_of_file(grid, output, keys)
+        sweeps = sweeps_of_file(grid, output_dir, keys)
+    elif not labelled:
+        raise ConfigError(f"{grid}: a sweep of a bundle needs numbers of labels, e.g. --labelled 4,16.")
     else:
         names = [name for name in variants.split(",") if name]
         numbers = numbers_of(labelled), numbers_of(seeds)
-        sweeps = [sweep_of_bundle(grid, output, *numbers, overlay or (), names, vary or (), keys)]
-    report([folder for sweep in sweeps for folder in sweep.run(jobs)], output / "comparison.html")
+        sweeps = [sweep_of_bundle(find_bundle(grid), output_dir, *numbers, overlay or (), names, vary or (), keys)]
+    report([folder for sweep in sweeps for folder in sweep.run(jobs)], output_dir / "comparison.html")

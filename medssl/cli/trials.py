@@ -15,7 +15,10 @@ def samples(
     values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples.")] = "1,2,5,10,20,50",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
 ) -> None:
-    """Measure time and quality against the number of samples; write RUN/samples.csv for the report."""
+    """Measure quality and time for numbers of samples.
+
+    They are written to RUN/samples.csv, and the report shows them.
+    """
     from medssl.core.run_folder import read_facts
     from medssl.report.tasks import task_of
 
@@ -36,10 +39,13 @@ def compare_modes(
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
     again: Annotated[
         int | None,
-        typer.Option(min=0, help="Of these the first that get another seed, too; default: all."),
+        typer.Option(min=0, help="Cases, the first ones, that are predicted with another seed too; default: all."),
     ] = None,
 ) -> None:
-    """Is fast the same as reference? Predict the test cases by both, or by each --side; write RUN/modes.csv."""
+    """Measure whether fast predicts as reference does.
+
+    The test cases are predicted by both, or by each --side. What differs is written to RUN/modes.csv.
+    """
     from medssl.inference.compare_modes import DEFAULT_SIDES, KIND, Side, write_mode_comparison
     from medssl.inference.comparison import summary_table
 
@@ -57,7 +63,10 @@ def quantise(
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first validation cases; default: all.")] = None,
     windows: Annotated[int, typer.Option(min=1, help="Windows of training scans to calibrate with.")] = 32,
 ) -> None:
-    """Make int8 graphs for --backend int8, measure what they lose on the validation cases (RUN/int8.csv), print it."""
+    """Make graphs for --backend int8, and measure their loss.
+
+    It is measured on the validation cases and written to RUN/int8.csv.
+    """
     from medssl.inference.comparison import summary_table
     from medssl.inference.quantise import KIND, quantise_run
 

@@ -1,16 +1,37 @@
 """What the texts on a command line stand for."""
 
+import re
+
+from medssl.cli.app import spelt
 from medssl.core.errors import ConfigError
 
 
-def pairs_of(extra: list[str]) -> tuple[tuple[str, str], ...]:
-    if len(extra) % 2 or not all(key.startswith("--") for key in extra[::2]):
-        raise ConfigError(f"{' '.join(extra)}: expected further keys of train.json as --key value pairs.")
-    return tuple((key[2:], value) for key, value in zip(extra[::2], extra[1::2], strict=True))
+def keys_of(extra: list[str]) -> dict[str, str]:
+    """The keys of a bundle among further arguments: `--key value`, `--key=value`, or `--key` alone, which is true."""
+    keys: dict[str, str] = {}
+    waiting: str | None = None
+    for argument in extra:
+        if re.match(r"--[^\d]", argument):
+            name, has_value, value = argument[2:].partition("=")
+            waiting = None if has_value else _spelt_key(name)
+            keys[_spelt_key(name)] = value if has_value else "true"
+        elif waiting is None:
+            raise ConfigError(f"'{argument}': expected keys of train.json as --key value, e.g. --labelled 16.")
+        else:
+            keys[waiting] = argument
+            waiting = None
+    return keys
+
+
+def _spelt_key(name: str) -> str:
+    first, *deeper = re.split(r"(#|::)", name)
+    return "".join([spelt(first), *deeper])
 
 
 def numbers_of(text: str) -> list[int]:
+    """Whole numbers: of 8,8,8 and of [8, 8, 8]."""
+    inner = re.fullmatch(r"\s*[\[(]?([^\[\]()]*)[\])]?\s*", text)
     try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"'{text}': expected whole numbers separated by commas, e.g. 4,16.") from None
+        return [int(part) for part in inner.group(1).split(",")]  # type: ignore[union-attr]
+    except (ValueError, AttributeError):
+        raise ConfigError(f"'{text}': expected whole numbers separated by commas, e.g. 8,8,8.") from None

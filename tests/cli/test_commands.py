@@ -101,7 +101,7 @@ def test_samples_writes_the_table_the_report_draws(run, trained_run, tmp_path):
         (["predict", "a.nii.gz", "out", "--bundle", "no/such/bundle"], "no/such/bundle"),
         (["samples", "no/such/run"], "no/such/run"),
         (["sweep", "bundles/x", "--output", "o", "--labelled", "four"], "'four': expected whole numbers"),
-        (["sweep", "bundles/x", "--output", "o", "--labelled", "4", "--dataset_name"], "--key value pairs"),
+        (["sweep", "bundles/x", "--output", "o", "--labelled", "4", "phantom"], "--key value"),
     ],
 )
 def test_mistakes_get_one_sentence_and_exit_code_1(monkeypatch, capsys, arguments, part):
