@@ -15,7 +15,7 @@ SMALLER = "Give a smaller --patch_size or --batch_size, or --cache disk with a -
 
 
 def weights_bytes(networks: Iterable[nn.Module], moments: int = 2) -> int:
-    """Weights, their gradients and the optimiser's moments of them (Adam has two). A network given twice counts once."""
+    """Weights, their gradients and the optimiser's moments of them (Adam has two); what networks share counts once."""
     total, counted = 0, set[int]()
     for network in networks:
         for tensor in (*network.parameters(), *network.buffers()):
@@ -44,24 +44,28 @@ def cached_bytes(data: ScanData, learns_from_unlabelled: bool) -> int:
 
 
 def training_bytes(
-    networks: Sequence[nn.Module], batches: Sequence[Sequence[int]], cached: int, with_average: bool
+    networks: Sequence[nn.Module],
+    batches: Sequence[Sequence[int]],
+    cached: int,
+    with_average: bool,
+    moments: int = 2,
 ) -> int | None:
     """What a training needs whose stages train these networks, each with batches of its shape, one after the other.
 
-    with_average: a moving average of the weights is kept besides. None where nobody knows.
+    with_average: a moving average of the weights is kept besides. moments: of the optimiser. None where nobody knows.
     """
     steps = [step_bytes(network, batch) for network, batch in zip(networks, batches, strict=True)]
     known = [step for step in steps if step is not None]
     if len(known) < len(steps):
         return None
     averages = sum(tensor.numel() * tensor.element_size() for tensor in networks[-1].parameters()) * with_average
-    return weights_bytes(networks) + averages + max(known) + cached
+    return weights_bytes(networks, moments) + averages + max(known) + cached
 
 
-def require_training_memory(need: int | None, device: torch.device) -> None:
-    """ConfigError if a training needs more memory than is free, with what makes it smaller."""
+def require_training_memory(need: int | None, device: torch.device, way_out: str = SMALLER) -> None:
+    """ConfigError if a training needs more memory than is free; way_out: what makes it smaller."""
     if need is not None:
-        require_memory(need, "this training", SMALLER, device)
+        require_memory(need, "this training", way_out, device)
 
 
 def _mean_voxels(shapes: Sequence[Sequence[int]]) -> float:

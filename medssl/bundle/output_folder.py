@@ -17,7 +17,9 @@ def require_output_folder(path: Path, resume: bool) -> None:
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise ConfigError(f"{nearest}: cannot be written, expected a folder for the run. {_ANOTHER}")
     if (path / "run.json").is_file() and not resume:
-        raise ConfigError(f"{path}: holds a run already. Continue it with --resume true, or choose another --output_dir.")
+        raise ConfigError(
+            f"{path}: holds a run already. Continue it with --resume true, or choose another --output_dir."
+        )
 
 
 def _nearest_folder(path: Path) -> Path:

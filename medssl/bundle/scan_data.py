@@ -38,7 +38,9 @@ class ScanDataOptions:
     split_seed: int = option(0, "draws validation and test cases")
     seed: int = option(0, "draws the labelled cases, the first weights and all else", incidental=True)
     slice_size: Sizes | None = option(None, "[height, width] that slices are resized to", at_least=1, length=2)
-    region_size: Sizes | None = option(None, "[height, width] of the region that patches come from", at_least=1, length=2)
+    region_size: Sizes | None = option(
+        None, "[height, width] of the region that patches come from", at_least=1, length=2
+    )
     patch_size: Sizes | None = option(None, "[height, width, depth] of patches and windows", at_least=1, length=3)
     paper_crop: bool = option(False, "centre the region with the label, of test cases too; reports then say so")
     cache: str = option("memory", "where prepared cases are kept", choices=("memory", "disk", "none"), incidental=True)

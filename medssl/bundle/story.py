@@ -20,7 +20,7 @@ LARGE_ON_CPU = 1e15
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What a training is going to do. patches: what a step sees, in words. voxels_per_step: of all its patches.
+    """What a training is going to do. input: what a step sees, in words. voxels_per_step: of all that it sees.
 
     memory_bytes: what it needs, by an estimate; None where nobody knows.
     """
@@ -30,7 +30,7 @@ class TrainingPlan:
     cases: str
     counts: Mapping[str, int]
     network: nn.Module
-    patches: str
+    input: str
     voxels_per_step: int
     epochs: int
     steps_per_epoch: int
@@ -50,7 +50,7 @@ class TrainingPlan:
             "data": self.data,
             "split": f"{roles} {self.cases}",
             "network": f"{type(self.network).__name__}, {self.parameters:,} parameters",
-            "patches": self.patches,
+            "input": self.input,
             "length": f"{self.epochs} epochs of {self.steps_per_epoch} steps",
             "device": str(self.device),
             "memory": self._memory_text(),

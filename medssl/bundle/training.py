@@ -167,7 +167,7 @@ class ScanTraining:
             cases="cases",
             counts=self.data.split.counts,
             network=self.network,
-            patches=f"{size_text(patch)} voxels, {schedule.batch_size} a step",
+            input=f"{size_text(patch)} voxels, {schedule.batch_size} patches a step",
             voxels_per_step=schedule.batch_size * math.prod(patch),
             epochs=schedule.epochs,
             steps_per_epoch=schedule.steps_per_epoch,
