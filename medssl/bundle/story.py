@@ -16,6 +16,7 @@ from medssl.report.tables import summary_table
 
 # weights x voxels of all steps. On a CPU with 2 cores 1e15 take about an hour; overlays for tests stay far below it.
 LARGE_ON_CPU = 1e15
+SMALL_BYTES = 100_000_000  # nobody needs to know how much less
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,11 @@ class TrainingPlan:
 
     def _memory_text(self) -> str:
         free = f"{gigabytes(available_bytes(self.device))} free"
-        return free if self.memory_bytes is None else f"needs about {gigabytes(self.memory_bytes)} of {free}"
+        if self.memory_bytes is None:
+            return free
+        is_small = self.memory_bytes < SMALL_BYTES
+        need = f"less than {gigabytes(SMALL_BYTES)}" if is_small else f"about {gigabytes(self.memory_bytes)}"
+        return f"needs {need} of {free}"
 
 
 def tell_end(run: Path, commands: Sequence[str]) -> None:

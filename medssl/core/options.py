@@ -31,8 +31,8 @@ def option(
 
     symbol: of a coefficient that a sweep may vary, for matplotlib, and what it `weighs` or counts, in a word or two;
     without a symbol the option is no coefficient. The limits count as allowed. A text is one of `choices` where there
-    are any. length: of a list. incidental: runs may differ in it and still be the same experiment. place: it says where a run reads and
-    writes, so that it is incidental and means nothing to another run.
+    are any. length: of a list. incidental: runs may differ in it and still be the same experiment. place: it says where
+    a run reads and writes, so that it is incidental and means nothing to another run.
     """
     facts = {
         "meaning": meaning,

@@ -26,7 +26,7 @@ def shapes_on_grid(cases: Sequence[Case], pipeline: Pipeline, count: int = READ_
 
 
 def require_fitting_patch(cases: Sequence[Case], pipeline: Pipeline) -> None:
-    """ConfigError if the patch is more than twice as long as the largest scan in an axis: it would be mostly padding."""
+    """ConfigError if the patch is more than twice as long as the largest scan in an axis: most would be padding."""
     patch = pipeline.geometry.patch_size
     largest = [0, 0, 0]
     for shape in _shapes(cases, pipeline):
@@ -36,7 +36,7 @@ def require_fitting_patch(cases: Sequence[Case], pipeline: Pipeline) -> None:
     if any(largest):
         fitting = [min(length, PADDING * known) for length, known in zip(patch, largest, strict=True)]
         raise ConfigError(
-            f"patch_size {_text(patch)}: the largest scan has {_text(largest)} voxels after resizing, and a patch may be "
+            f"patch_size {_text(patch)}: the largest scan has {_text(largest)} voxels after resizing. A patch may be "
             f"{PADDING} times as long in an axis. Give a --patch_size of at most {_text(fitting)}."
         )
 
