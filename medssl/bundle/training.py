@@ -16,12 +16,12 @@ from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation, window_of
 from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.memory_need import cached_bytes, require_training_memory, training_bytes
 from medssl.bundle.networks import NetworkOptions, prepared_network, require_fitting
-from medssl.bundle.output_folder import require_output_folder
 from medssl.bundle.scan_data import ScanData, ScanDataOptions
 from medssl.bundle.session import Session, SessionOptions, default_run_name
 from medssl.bundle.stage import ScanSchedule, StageOptions, patch_loader, stage_trainer
 from medssl.bundle.story import TrainingPlan, commands_after_scans, size_text, tell_end
 from medssl.core.options import make_options, marked, names_of
+from medssl.core.output_folder import require_output_folder
 from medssl.data.scan_shapes import require_fitting_patch
 from medssl.engine.trainer import MethodTrainer
 from medssl.engine.validation import segmentation_validator

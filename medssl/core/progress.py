@@ -100,8 +100,8 @@ def line_of(works: list[Work], now: float) -> str:
     """One line for a log: `evaluation: 3 of 20 cases, p07: 48 of 96 windows (35 s, about 4 min left)`."""
     seconds = now - works[0].started
     fraction = _fraction(works)
-    left = f", about {_duration(seconds / fraction - seconds)} left" if 0.0 < fraction < 1.0 else ""
-    return f"{', '.join(piece.text() for piece in works)} ({_duration(seconds)}{left})"
+    left = f", about {duration_text(seconds / fraction - seconds)} left" if 0.0 < fraction < 1.0 else ""
+    return f"{', '.join(piece.text() for piece in works)} ({duration_text(seconds)}{left})"
 
 
 def _fraction(works: list[Work]) -> float:
@@ -114,7 +114,8 @@ def _fraction(works: list[Work]) -> float:
     return fraction if works[0].total else 0.0
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """`35 s`, `4 min` or `2.5 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:

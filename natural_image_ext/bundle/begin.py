@@ -12,11 +12,11 @@ from torch import nn
 from medssl.bundle.keys import begin, given_by_name, given_options
 from medssl.bundle.memory_need import require_training_memory, training_bytes
 from medssl.bundle.networks import NetworkOptions, prepared_network
-from medssl.bundle.output_folder import require_output_folder
 from medssl.bundle.scan_data import ScanDataOptions
 from medssl.bundle.session import DataOfRun, Session, SessionOptions, SplitOfRun, default_run_name
 from medssl.bundle.story import TrainingPlan
 from medssl.bundle.training import places_of
+from medssl.core.output_folder import require_output_folder
 from natural_image_ext.bundle.options import PictureDataOptions, PictureOptions, SceneDataOptions, SceneOptions
 
 PICTURE_PARTS = (PictureDataOptions, PictureOptions, SessionOptions, NetworkOptions)
