@@ -104,7 +104,7 @@ def train_all(trainings: Sequence[Training], jobs: int = 1) -> list[Path]:
     that failed and where their log is.
     """
     waiting = [training for training in trainings if not training.is_finished]
-    say(f"{len(trainings)} trainings, {len(trainings) - len(waiting)} are finished, {len(waiting)} are to be done")
+    say(f"sweep: {len(waiting)} of {len(trainings)} trainings to do, the others are finished")
     for training in trainings:
         training.check()
     _check_keys(waiting)

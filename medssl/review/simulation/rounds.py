@@ -161,10 +161,10 @@ def _training_name(strategy: str, number: int) -> str:
 def _scored(runs: Sequence[Path], jobs: int) -> dict[Path, list[dict[str, Any]]]:
     """Run -> the records of its waiting cases, computed in `jobs` processes that share the cores."""
     if jobs == 1:
-        return {run: score_pool(run) for run in tracked(runs, "waiting cases of", "runs")}
+        return {run: score_pool(run) for run in tracked(runs, "scoring waiting cases", "runs")}
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
-        scored = tracked(pool.map(score_pool, runs), "waiting cases of", "runs", total=len(runs))
+        scored = tracked(pool.map(score_pool, runs), "scoring waiting cases", "runs", total=len(runs))
         return dict(zip(runs, scored, strict=True))
 
 
