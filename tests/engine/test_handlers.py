@@ -1,6 +1,5 @@
 """What happens in a training is written down, kept and shown."""
 
-import gc
 import json
 import sys
 import time
@@ -177,21 +176,18 @@ def test_a_log_gets_lines_within_an_epoch_and_within_a_validation(
 
 
 def test_a_run_that_goes_on_shows_the_epochs_done_before_it(tmp_path, line_trainer, capsys, quick_lines):
-    line_trainer(RunFolder(tmp_path), epochs=1).run()
-    folder = reopened(tmp_path)
+    first = RunFolder(tmp_path)
+    line_trainer(first, epochs=1).run()
+    first.finish()
+    folder = RunFolder(tmp_path, resume=True)
     line_trainer(folder, handlers=(ShowProgress(folder), Waits(0.05)), epochs=2).run()
+    folder.finish()
     out, err = capsys.readouterr()
     assert f"{tmp_path / 'checkpoints'}: goes on with epoch 2 of 2" in out.splitlines()
     assert "training: 1 of 2 epochs, epoch 2" in err
-    again = reopened(tmp_path)
+    again = RunFolder(tmp_path, resume=True)
     line_trainer(again, handlers=(ShowProgress(again),), epochs=2).run()
     assert f"{tmp_path / 'checkpoints'}: all 2 epochs are trained already\n" == capsys.readouterr().out
-
-
-def reopened(path):
-    """The folder as the next process opens it."""
-    gc.collect()  # lets go of the lock
-    return RunFolder(path, resume=True)
 
 
 @pytest.mark.parametrize("place", ["training", "validation"])
