@@ -8,23 +8,25 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from monai.bundle import ConfigWorkflow
-
 from medssl.bundle.command import Command, parsed_value, started
 from medssl.core.errors import error_behind
+from medssl.security.opening import parser_of
 
 
 def rehearse(run_id: str, files: Sequence[Path], keys: Mapping[str, str]) -> None:
     """Raise the error of medssl that the command would begin with; nothing is built, written or printed.
 
-    keys: as they are typed. What `initialize` of the configuration says is done: for bundles that is `begin`.
+    keys: as they are typed. What `initialize` of the configuration says is done: for bundles that is `begin`. The
+    bundle must have passed the check of security.
     """
     values = {name: parsed_value(text) for name, text in keys.items()}
-    names = [str(file) for file in files]
+    command = Command(tuple(str(file) for file in files), values, run_id)
     hook = sys.excepthook
     try:
-        with started(Command(tuple(names), values, run_id)), _quiet():
-            ConfigWorkflow(config_file=names, logging_file=False, run_id=run_id, **values).initialize()
+        with started(command), _quiet():
+            parser = parser_of(command.config)
+            for step in range(len(command.config.get("initialize", []))):
+                parser.get_parsed_content(f"initialize#{step}")
     except RuntimeError as error:
         known = error_behind(error)  # MONAI wraps what is raised by an expression
         if known is None:

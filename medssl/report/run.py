@@ -26,9 +26,9 @@ class Task:
     case, cases: what a test case is called, one and several. table: the file of evaluation/ with a row for each case,
     with the columns `needed`. metrics: compared between runs, in the order of tables; columns: the other numbers of
     the table. main: differences are taken of it. validated: measured while training. sampled: measured, besides time,
-    against the number of samples, by `write_sample_curve`. percent: the metrics of the table of results where that is
-    in percent. samples_by_case: samples.csv has a row for each case, not one of their mean. of_scans: cases are scans
-    with slices to look at, which can be reviewed.
+    against the number of samples, by `write_sample_curve(run, values, limit, trust=False)`. percent: the metrics of
+    the table of results where that is in percent. samples_by_case: samples.csv has a row for each case, not one of
+    their mean. of_scans: cases are scans with slices to look at, which can be reviewed.
 
     template: the page of a run, filled with `content` of it. figures: what can be drawn of it, by name. summary_table:
     its results for the terminal. results_lead: what the columns of a comparison mean.
@@ -48,7 +48,7 @@ class Task:
     figures: Callable[[Run], dict[str, Callable[[], Figure]]]
     summary_table: Callable[[Run], Table]
     results_lead: Callable[[Sequence[Any]], str]
-    write_sample_curve: Callable[[Path, Sequence[int], int | None], Path]
+    write_sample_curve: Callable[..., Path]
     columns: tuple[Metric, ...] = ()
     percent: tuple[Metric, ...] = ()
     samples_by_case: bool = False

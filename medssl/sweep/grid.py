@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fire.parser
+
 from medssl.core.errors import ConfigError
+from medssl.security.gate import require_harmless_choices
 from medssl.sweep.training import SweepRow, Training, train_all
 
 
@@ -29,9 +32,9 @@ class Sweep:
         cells = itertools.product(self.seeds, self.labelled, self.rows)
         return [Training.of(row, self.output, labelled, seed, self.keys) for seed, labelled, row in cells]
 
-    def run(self, jobs: int = 1) -> list[Path]:
+    def run(self, jobs: int = 1, trust: bool = False) -> list[Path]:
         """Train the grid as `train_all` does."""
-        return train_all(self.trainings(), jobs)
+        return train_all(self.trainings(), jobs, trust)
 
 
 def sweep_of_bundle(
@@ -70,15 +73,18 @@ def _key_of_variants(bundle: Path) -> str:
     return known[0]
 
 
-def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> list[Sweep]:
+def sweeps_of_file(
+    file: Path, output: Path, keys: tuple[tuple[str, str], ...] = (), trust: bool = False
+) -> list[Sweep]:
     """The grids in a JSON file, each below its name in `output`.
 
     The file has `rows` (name to `bundle`, `overlays`, `keys`), `keys` for every training, and `grids` (name to
     `labelled`, `seeds`, the names of its `rows`, `keys`); a row's keys hold against all others. `keys` are added to the
-    file's own. Raises ConfigError naming the file if it is not like that.
+    file's own. Raises ConfigError naming the file if it is not like that, or could do harm and the user trusts it not.
     """
     try:
         content = json.loads(file.read_text())
+        _require_harmless_grids(file, content, trust)
         rows = {
             name: SweepRow(name, Path(row["bundle"]), tuple(row.get("overlays", ())), _pairs(row.get("keys", {})))
             for name, row in content["rows"].items()
@@ -97,6 +103,19 @@ def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] =
         raise ConfigError(
             f"{file}: not a file of grids ({type(error).__name__}: {error}). Expected JSON with rows and grids."
         ) from error
+
+
+def _require_harmless_grids(file: Path, content: dict[str, Any], trust: bool) -> None:
+    """ConfigError for keys that could do harm, as the command line reads them, and for overlays out of the bundle."""
+    for part in (content, *content["rows"].values(), *content["grids"].values()):
+        choices = {key: fire.parser.DefaultParseValue(text) for key, text in _pairs(part.get("keys", {}))}
+        require_harmless_choices(file, choices, trust)
+        for overlay in part.get("overlays", ()):
+            if not trust and Path(overlay).name != overlay:
+                raise ConfigError(
+                    f"{file}: overlay '{overlay}' lies out of the bundle. Expected a name such as bench. "
+                    "--trust opens it all the same: then it can run any code."
+                )
 
 
 def _pairs(keys: dict[str, Any]) -> tuple[tuple[str, str], ...]:

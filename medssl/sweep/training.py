@@ -14,6 +14,7 @@ from medssl.core.files import write_text_atomically
 from medssl.core.output_folder import require_output_folder
 from medssl.core.progress import duration_text, say, work
 from medssl.core.stock_command import as_run, config_files, find_bundle, stock_command
+from medssl.security.gate import require_harmless
 from medssl.sweep.state import LOG, failure_reason, result_text, watched
 
 
@@ -97,16 +98,18 @@ class Training:
         return json.dumps({"overlays": list(self.row.overlays), "keys": self.keys}, indent=1, sort_keys=True)
 
 
-def train_all(trainings: Sequence[Training], jobs: int = 1) -> list[Path]:
+def train_all(trainings: Sequence[Training], jobs: int = 1, trust: bool = False) -> list[Path]:
     """Train what is not finished, `jobs` at a time with the cores shared among them; the folders of all runs.
 
     All are checked before the first begins. A training that fails does not stop the others; ConfigError names those
-    that failed and where their log is.
+    that failed and where their log is; ConfigError, too, for a bundle that could do harm, unless the user said `trust`.
     """
     waiting = [training for training in trainings if not training.is_finished]
     say(f"sweep: {len(waiting)} of {len(trainings)} trainings to do, the others are finished")
     for training in trainings:
         training.check()
+    for bundle in sorted({training.row.bundle for training in trainings}):
+        require_harmless(bundle, trust)
     _check_keys(waiting)
     for training in trainings:
         training.remember()

@@ -19,12 +19,12 @@ POOL = "pool.json"
 ORACLE = "oracle"
 
 
-def score_pool(run: Path) -> list[dict[str, Any]]:
+def score_pool(run: Path, trust: bool = False) -> list[dict[str, Any]]:
     """Records (`describe`) of the run's unlabelled cases with the true mean `dice` of each; kept in pool.json."""
     file = run / POOL
     if file.is_file():
         return json.loads(file.read_text())
-    predictor = load_predictor(run)
+    predictor = load_predictor(run, trust=trust)
     cases = read_split(run / "split.json").role("unlabelled")
     truth = Evaluation(predictor, cases, run).scoring
     records = []

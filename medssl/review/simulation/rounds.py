@@ -30,6 +30,7 @@ from medssl.report.tables import by_case, case_mean
 from medssl.review.simulation.gains import area_cell, gain_cell, mean_of
 from medssl.review.simulation.pool import ORACLE, offered, score_pool
 from medssl.review.strategies import STRATEGIES
+from medssl.security.gate import require_harmless
 from medssl.sweep import SweepRow, Training, train_all
 
 START = "start"
@@ -63,7 +64,7 @@ class Rounds:
 
     Every round trains anew, with the same keys, on all labels there are by then; the first training of a seed is shared
     by all strategies. Besides those of the queue, the strategy "oracle" corrects the worst predictions first, which is
-    not always the best order to learn from. What is finished is not done again.
+    not always the best order to learn from. What is finished is not done again. trust: the bundle may do harm.
     """
 
     row: SweepRow
@@ -74,6 +75,7 @@ class Rounds:
     per_round: int = 4
     rounds: int = 3
     seeds: Sequence[int] = (0,)
+    trust: bool = False
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.strategies if name not in (*STRATEGIES, ORACLE)]
@@ -84,23 +86,24 @@ class Rounds:
 
     def run(self, jobs: int = 1) -> RoundsResult:
         """Train and review, `jobs` processes at a time, and read what the test cases say."""
+        require_harmless(self.row.bundle, self.trust)
         chains = list(itertools.product(self.seeds, self.strategies))
         first = {seed: self._first_split(seed) for seed in self.seeds}
         splits = {(seed, strategy): first[seed] for seed, strategy in chains}
         runs = {(START, seed, 0): self._training(START, seed, 0, first[seed]) for seed in self.seeds}
-        train_all(list(runs.values()), jobs)
+        train_all(list(runs.values()), jobs, self.trust)
         for number in range(1, self.rounds + 1):
             say(f"round {number} of {self.rounds}")
             before = {
                 (seed, strategy): runs[_training_name(strategy, number - 1), seed, number - 1].folder
                 for seed, strategy in chains
             }
-            records = _scored(sorted(set(before.values())), jobs)
+            records = _scored(sorted(set(before.values())), jobs, self.trust)
             for seed, strategy in chains:
                 ids = offered(records[before[seed, strategy]], strategy, self.per_round, seed)
                 splits[seed, strategy] = reviewed(splits[seed, strategy], ids)
                 runs[strategy, seed, number] = self._training(strategy, seed, number, splits[seed, strategy])
-            train_all([runs[strategy, seed, number] for seed, strategy in chains], jobs)
+            train_all([runs[strategy, seed, number] for seed, strategy in chains], jobs, self.trust)
         return self._result(runs)
 
     def _first_split(self, seed: int) -> Split:
@@ -158,14 +161,14 @@ def _training_name(strategy: str, number: int) -> str:
     return strategy if number > 0 else START
 
 
-def _scored(runs: Sequence[Path], jobs: int) -> dict[Path, list[dict[str, Any]]]:
+def _scored(runs: Sequence[Path], jobs: int, trust: bool) -> dict[Path, list[dict[str, Any]]]:
     """Run -> the records of its waiting cases, computed in `jobs` processes that share the cores."""
     if jobs == 1:
-        return {run: score_pool(run) for run in tracked(runs, "scoring waiting cases", "runs")}
+        return {run: score_pool(run, trust) for run in tracked(runs, "scoring waiting cases", "runs")}
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
-        scored = tracked(pool.map(score_pool, runs), "scoring waiting cases", "runs", total=len(runs))
-        return dict(zip(runs, scored, strict=True))
+        records = pool.map(score_pool, runs, itertools.repeat(trust))
+        return dict(zip(runs, tracked(records, "scoring waiting cases", "runs", total=len(runs)), strict=True))
 
 
 def reviewed(split: Split, ids: Sequence[str]) -> Split:
