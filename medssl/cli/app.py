@@ -9,7 +9,7 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 import medssl
-from medssl.core.errors import error_behind
+from medssl.core.failure_text import failure_text
 
 console = Console()
 EXIT_BAD_DATA, EXIT_SOME_FAILED, EXIT_STOPPED = 1, 3, 130
@@ -112,23 +112,23 @@ def say(text: str) -> None:
 
 def main() -> None:
     """Run the command; an error is printed as one sentence, with --debug as Python's traceback."""
-    arguments = sys.argv[1:]
-    debug = "--debug" in arguments
+    arguments, debug = _without_debug(sys.argv[1:])
     try:
-        app([argument for argument in arguments if argument != "--debug"])
+        app(arguments)
     except BrokenPipeError:  # somebody closed the page that read our output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(EXIT_BAD_DATA) from None
     except Exception as error:
         if debug:
             raise
-        print(sentence(error), file=sys.stderr)
+        print(failure_text(error, hint="(--debug shows where it happened)"), file=sys.stderr)
         raise SystemExit(EXIT_BAD_DATA) from None
 
 
-def sentence(error: Exception) -> str:
-    """What a user reads of an error: its text, with the way to learn more where it is none of medssl's own."""
-    known = error_behind(error)  # MONAI wraps what is raised while a bundle is put together
-    if known is not None:
-        return f"{type(known).__name__}: {known}"
-    return f"{type(error).__name__}: {error}. medssl did not expect this; the same command with --debug shows where."
+def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
+    """The arguments without --debug, and whether it was there; commands of MONAI get it as a key of theirs."""
+    others = [argument for argument in arguments if argument != "--debug"]
+    debug = len(others) < len(arguments)
+    command = next((argument for argument in others if not argument.startswith("-")), "")
+    passed_on = ["--debug", "true"] if debug and command in ("train", "evaluate") else []
+    return [*others, *passed_on], debug

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import app, console
+from medssl.cli.app import app, console, say
 from medssl.core.errors import ConfigError
 
 
@@ -31,7 +31,7 @@ def report(
     --against also writes the differences beside the page, as <page>_differences.csv.
     """
     runs_read = str(runs[0]) if len(runs) == 1 else f"{len(runs)} runs"
-    console.print(f"Reading {runs_read}.", highlight=False, markup=False, soft_wrap=True)
+    say(f"Reading {runs_read}.")
     from medssl.report import (
         PAPER_CROP_NOTICE,
         compare,

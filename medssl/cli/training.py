@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import EXIT_STOPPED, KEYS, app, console
+from medssl.cli.app import EXIT_STOPPED, KEYS, app, say
 from medssl.cli.report import report
 from medssl.cli.trust import Trust
 from medssl.cli.values import keys_of, numbers_of
@@ -61,7 +61,7 @@ def _run(run_id: str, bundles: list[Path], files: list[Path], keys: dict[str, st
     from medssl.core.stock_command import as_run, as_typed, stock_command
 
     arguments = stock_command(run_id, files, keys)
-    console.print(as_typed(arguments), highlight=False, markup=False, soft_wrap=True)
+    say(as_typed(arguments))
     strange = [bundle for bundle in bundles if bundle not in shipped_bundles().values()]
     if strange and not trust:
         from medssl.security import require_harmless

@@ -89,6 +89,12 @@ def test_unexpected_error_is_one_sentence_and_debug_shows_more(ended, monkeypatc
         cli.main()
 
 
+def test_debug_is_a_key_of_the_training_wherever_it_stands(ended, started):
+    ended("--debug", "train", "gbdl", "--labelled", 4)
+    ended("train", "gbdl", "--debug", "--labelled", 4)
+    assert [command[-4:] for command in started] == 2 * [["--labelled", "4", "--debug", "true"]]
+
+
 def test_stopped_command_ends_with_130_and_no_traceback(ended, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
