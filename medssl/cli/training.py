@@ -1,6 +1,9 @@
 """Commands that train and evaluate: short forms of MONAI's own."""
 
+import os
 import subprocess
+import tempfile
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +13,7 @@ from medssl.cli.app import EXIT_STOPPED, KEYS, app, say
 from medssl.cli.report import report
 from medssl.cli.trust import Trust
 from medssl.cli.values import keys_of, numbers_of
+from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE
 
 Overlays = Annotated[
     list[str] | None, typer.Option(help="File beside train.json that is laid over it, e.g. bench; may be repeated.")
@@ -68,13 +72,26 @@ def _run(run_id: str, bundles: list[Path], files: list[Path], keys: dict[str, st
 
         for bundle in strange:
             require_harmless(bundle)
-    process = subprocess.Popen(as_run(arguments))
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:  # the terminal has told the process, too: it ends by itself
-        process.wait()
-        code = EXIT_STOPPED
+    with tempfile.TemporaryDirectory() as folder:
+        sign = Path(folder) / "speaks"
+        process = subprocess.Popen(as_run(arguments), env={**os.environ, SIGN_OF_LIFE: str(sign)})
+        try:
+            _tell_until(sign, process)
+            code = process.wait()
+        except KeyboardInterrupt:  # the terminal has told the process, too: it ends by itself
+            process.wait()
+            code = EXIT_STOPPED
     raise typer.Exit(code)
+
+
+def _tell_until(sign: Path, process: subprocess.Popen) -> None:
+    """Say every few seconds that the process is starting, until it speaks itself: MONAI and torch take their time."""
+    began = last = time.monotonic()
+    while process.poll() is None and not sign.exists():
+        time.sleep(0.1)
+        if time.monotonic() - last > LINE_SECONDS - 0.5:
+            last = time.monotonic()
+            say(f"starting MONAI ({last - began:.0f} s)")
 
 
 @app.command(context_settings=KEYS)

@@ -2,7 +2,9 @@
 
 import json
 import re
+import subprocess
 import sys
+import threading
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +14,7 @@ from medssl import cli
 from medssl.cli import training
 from medssl.cli.values import keys_of, numbers_of
 from medssl.core.errors import ConfigError
+from medssl.core.progress import SIGN_OF_LIFE, give_sign_of_life
 
 
 @pytest.fixture
@@ -38,8 +41,11 @@ def started(monkeypatch):
     commands = []
 
     class Process:
-        def __init__(self, command):
+        def __init__(self, command, env):
             commands.append(command)
+
+        def poll(self):
+            return 7
 
         def wait(self):
             return 7
@@ -166,3 +172,16 @@ def test_evaluate_takes_the_bundle_that_the_run_was_trained_with(run, started, b
 def test_mistakes_of_a_training_are_told_before_it_starts(ended, started, arguments, reason):
     code, text = ended(*arguments)
     assert code == 1 and reason in text and text.count("\n") == 1 and started == []
+
+
+def test_waiting_for_monai_is_told_until_the_process_speaks(monkeypatch, tmp_path, capsys):
+    sign = tmp_path / "speaks"
+    monkeypatch.setattr(training, "LINE_SECONDS", 0.7)
+    monkeypatch.setenv(SIGN_OF_LIFE, str(sign))
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    speaking = threading.Timer(1.5, give_sign_of_life)
+    speaking.start()
+    training._tell_until(sign, process)
+    process.kill()
+    process.wait()
+    assert sign.exists() and "starting MONAI (" in capsys.readouterr().out
