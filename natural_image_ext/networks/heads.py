@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from medssl.networks.sampled import Sampler
@@ -27,6 +28,23 @@ class Head(nn.Module, ABC):
     def for_inference(self) -> "Head":
         """A head with the same predictions, without what only a training needs."""
         return self
+
+
+class DrawingHead(Head):
+    """A head whose own output holds draws of its latent: `logits`, their mean `probs` and `sample_probs` (T, ...)."""
+
+    def logits(self, features: Tensor) -> Tensor:
+        output = self(features)
+        return output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
+
+    def sampler(self, compute_features: Callable[[], Tensor], passes_differ: bool) -> Sampler:
+        """All draws in one group, from features that are computed at once."""
+        features = compute_features()
+
+        def draw(number: int) -> Iterator[Tensor]:
+            yield self(features, number).sample_probs
+
+        return draw
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The neural-process head of NP-Match: predictions with uncertainty from pooled features (thesis, section 4.3)."""
 
 import copy
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,8 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
-from medssl.networks.sampled import Sampler
-from natural_image_ext.networks.heads import Head
+from natural_image_ext.networks.heads import DrawingHead
 from natural_image_ext.networks.memory_bank import MemoryBank
 
 SLOPE = 0.1  # of leaky ReLU
@@ -50,7 +48,7 @@ class ConditionedOutput(NPOutput):
     target: Tensor
 
 
-class NPHead(Head):
+class NPHead(DrawingHead):
     """Takes the place of a classifier: features (N, in_features) to T predictions of `num_classes`.
 
     `forward` is the inference mode: what the two paths would give is the mean of their memory banks. `condition` is the
@@ -85,23 +83,10 @@ class NPHead(Head):
                 nn.init.zeros_(module.bias)
 
     def forward(self, features: Tensor, samples: int | None = None) -> NPOutput:
-        """Predictions for points whose labels are not known."""
+        """Predictions for points whose labels are not known; samples 0 is as many as the head's own number."""
         mean, std = self.latent_of(self.latent_bank.mean())
         z = self._draw(mean, std, samples)
         return NPOutput(self.decode(features, z, self.deterministic_bank.mean()), mean, std, self.activation)
-
-    def logits(self, features: Tensor) -> Tensor:
-        output = self(features)
-        return output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
-
-    def sampler(self, compute_features: Callable[[], Tensor], passes_differ: bool) -> Sampler:
-        """All draws in one group, from features that are computed at once; for 0 as many as the head's own number."""
-        features = compute_features()
-
-        def draw(number: int) -> Iterator[Tensor]:
-            yield self(features, number).sample_probs
-
-        return draw
 
     def condition(
         self, context: Tensor, context_labels: Tensor, target: Tensor, target_labels: Tensor, samples: int | None = None

@@ -1,7 +1,6 @@
 """The neural-process head of NP-SemiSeg (thesis, section 5.3), in place of a segmentation network's classifier."""
 
 import copy
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,10 +11,9 @@ from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
 from medssl.distributions import diagonal_gaussians_kl
-from medssl.networks.sampled import Sampler
 from natural_image_ext.networks.class_banks import ClassBanks
 from natural_image_ext.networks.constant_maps import convolve_constant
-from natural_image_ext.networks.heads import SegmentationHead, TrainingPass
+from natural_image_ext.networks.heads import DrawingHead, SegmentationHead, TrainingPass
 
 Aggregator = Literal["attention", "per_channel", "mean"]
 CACHED_VALUES = 2**21  # 8 MB
@@ -32,7 +30,12 @@ class NPSegOutput:
     @property
     def probs(self) -> Tensor:
         """Mean over T of the probabilities, (B, C, *spatial)."""
-        return F.softmax(self.logits, dim=2).mean(0)
+        return self.sample_probs.mean(0)
+
+    @property
+    def sample_probs(self) -> Tensor:
+        """The probabilities by each latent vector, (T, B, C, *spatial)."""
+        return F.softmax(self.logits, dim=2)
 
     @property
     def mean_logits(self) -> Tensor:
@@ -52,7 +55,7 @@ class NPSegTraining(NPSegOutput):
         return diagonal_gaussians_kl(self.mean, self.std.square(), self.context_mean, self.context_std.square()).mean()
 
 
-class NPSegHead(SegmentationHead):
+class NPSegHead(DrawingHead, SegmentationHead):
     """Feature maps (B, in_channels, *spatial), 2-D or 3-D, to T maps of logits of `num_classes`.
 
     A small ConvNet reduces the maps; banks hold reduced vectors of every class, of target images for the latent path
@@ -107,19 +110,6 @@ class NPSegHead(SegmentationHead):
         mean, std = self.latent_of(self.described(reduced, self.latent_banks.centres()))
         context_vector = self.described(reduced, self.context_banks.centres())
         return NPSegOutput(self.decode(features, self._draw(mean, std, samples), context_vector), mean, std)
-
-    def logits(self, features: Tensor) -> Tensor:
-        output = self(features)
-        return output.probs.clamp_min(torch.finfo(output.logits.dtype).tiny).log()
-
-    def sampler(self, compute_features: Callable[[], Tensor], passes_differ: bool) -> Sampler:
-        """All draws in one group, from features that are computed at once."""
-        features = compute_features()
-
-        def draw(number: int) -> Iterator[Tensor]:
-            yield F.softmax(self(features, number).logits, dim=2)
-
-        return draw
 
     def mean_logits(self, features: Tensor, samples: int | None = None) -> Tensor:
         return self(features, samples).mean_logits
