@@ -2,6 +2,7 @@
 PYTHON ?= python3
 EXTRAS ?= dicom,natural,label,int8,dev,docs
 DEMO   ?= runs/demo
+SIZE   ?= bench
 WORKERS ?= 2
 
 VENV   := .venv
@@ -37,7 +38,7 @@ setup-label: setup
 
 demo: setup
 	$(PY) -m monai.bundle run training \
-	    --config_file "['$(BUNDLE)/configs/train.json','$(BUNDLE)/configs/bench.json']" \
+	    --config_file "['$(BUNDLE)/configs/train.json','$(BUNDLE)/configs/$(SIZE).json']" \
 	    --dataset_name phantom --dataset_dir $(DEMO)/phantom --labelled 8 --output_dir $(DEMO) --resume true
 	$(PY) -m medssl report $(DEMO)
 

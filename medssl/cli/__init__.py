@@ -3,4 +3,17 @@
 from medssl.cli import bundles, data, explain, predict, report, review, serve, simulate, training, trials
 from medssl.cli.app import app, main
 
-__all__ = ["app", "bundles", "data", "explain", "main", "predict", "report", "review", "serve", "simulate", "training", "trials"]
+__all__ = [
+    "app",
+    "bundles",
+    "data",
+    "explain",
+    "main",
+    "predict",
+    "report",
+    "review",
+    "serve",
+    "simulate",
+    "training",
+    "trials",
+]
