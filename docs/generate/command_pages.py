@@ -1,6 +1,7 @@
 """The page of all commands, from the command line itself."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -8,32 +9,13 @@ import typer
 from medssl.cli import app
 from medssl.cli.tasks import EXAMPLES, SECTIONS
 
-ABOUT = """# Commands
-
-`medssl --help` lists the commands by task. `medssl COMMAND --help` prints what stands here.
-Options are spelt with underscores, like the keys of bundles. Hyphens are accepted.
-Every command also takes `--debug`, which shows the traceback of an error.
-
-`medssl train` and `medssl evaluate` are short forms: they print the MONAI command that they stand for, then run it.
-These MONAI commands have no short form:
-
-| command | what it does |
-|---|---|
-| `python -m monai.bundle run predicting --config_file RUN/bundle/configs/inference.json --bundle_root RUN/bundle --dataset_dir SCANS` | stock MONAI prediction with the bundle of a run |
-| `python -m monai.bundle run first_stage --config_file …/gbdl/configs/train.json`, then `run second_stage --resume true` | GBDL's stages one by one |
-| `torchrun --nproc_per_node=N -m monai.bundle run training --config_file "['…/train.json','…/ddp.json']"` | several GPUs or machines |
-
-A Python program starts a bundle with `medssl.bundle.run_bundle("training", [files], key=value)`.
-MONAI's own `run` sees only the keys that train.json lists.
-
-Exit codes: 0 all is well; 1 an error, or bad data; 2 a mistyped command; 3 some cases failed; 130 stopped by the user.
-"""
+HEAD = Path(__file__).with_name("commands_head.md")
 
 
 def commands_page() -> str:
     """A section a task, a heading a command, with its help as it is printed."""
     root = typer.main.get_command(app)
-    parts = [ABOUT]
+    parts = [HEAD.read_text(encoding="utf-8")]
     for section, names in SECTIONS.items():
         parts.append(f"## {section}\n")
         parts += [_entry(words, command, context) for name in names for words, command, context in _below(root, name)]

@@ -7,6 +7,7 @@ import click
 import typer
 
 from medssl import cli
+from medssl.cli.app import spelt
 from medssl.cli.values import keys_of
 from medssl.core.key_facts import key_facts
 
@@ -24,7 +25,7 @@ def wrong_in(command: str, root) -> str:
 
 
 def _wrong_in_medssl(words: list[str]) -> str:
-    group, context = APP, click.Context(APP, info_name="medssl")
+    group, context = APP, click.Context(APP, info_name="medssl", token_normalize_func=spelt)
     while hasattr(group, "commands"):
         if words[:1] in (["--help"], ["--version"]):
             return ""
