@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from medssl.cli import app
-from medssl.cli.tasks import EXAMPLES, SECTIONS
+from medssl.cli.tasks import SECTIONS
 
 HEAD = Path(__file__).with_name("commands_head.md")
 
@@ -37,4 +37,4 @@ def _below(root: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _entry(words: str, command: Any, context: Any) -> str:
-    return f"### medssl {words}\n\n```\n{EXAMPLES[words]}\n```\n\n```text\n{command.get_help(context)}\n```\n"
+    return f"### medssl {words}\n\n```text\n{command.get_help(context)}\n```\n"
