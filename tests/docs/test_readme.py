@@ -2,10 +2,12 @@
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from docs.parsed import wrong_in
@@ -57,6 +59,20 @@ def test_command_has_options_keys_and_files_that_exist(command):
     assert wrong_in(command, ROOT) == ""
 
 
+def test_links_lead_to_files():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", README)
+    assert len(links) > 30 and not [link for link in links if not (ROOT / link).is_file()]
+
+
+def test_numbers_of_the_table_of_methods_stand_on_the_pages_that_it_names():
+    rows = [line for line in README.splitlines() if line.startswith("|") and "docs/evidence/" in line and "±" in line]
+    assert len(rows) == 5
+    for row in rows:
+        page = (ROOT / re.search(r"\((docs/evidence/[^)]+)\)", row)[1]).read_text(encoding="utf-8")
+        for number in re.findall(r"[\d.]+ ± [\d.]+", row):
+            assert number in page, row
+
+
 @pytest.mark.parametrize("command", ["medssl bundles", "medssl explain labelled", "medssl --help"])
 def test_commands_without_data_end_well(command):
     assert CliRunner().invoke(cli.app, shlex.split(command)[1:]).exit_code == 0
@@ -96,28 +112,33 @@ def small(command):
     return [*words, "--mlflow", "false"] if words[1] == "train" else words
 
 
-def environment():
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
+@pytest.fixture
+def started_here(monkeypatch):
+    """`medssl train` runs MONAI's command in this process: nothing is imported twice."""
+
+    class Process:
+        def __init__(self, command):
+            self.arguments = command[command.index("-m") + 2 :]
+
+        def wait(self):
+            monkeypatch.setattr(sys, "argv", ["monai.bundle", *self.arguments])
+            runpy.run_module("monai.bundle", run_name="__main__", alter_sys=True)
+            return 0
+
+    monkeypatch.setattr(training.subprocess, "Popen", Process)
 
 
-def test_own_data_goes_the_whole_way_in_the_order_of_the_readme(folder):
-    assert [command.split()[1] for command in OWN_DATA] == [
-        "check-data",
-        "train",
-        "report",
-        "predict",
-        "review",
-        "review",
-    ]
+def test_own_data_goes_the_whole_way_in_the_order_of_the_readme(folder, started_here, monkeypatch):
+    names = [command.split()[1] for command in OWN_DATA]
+    assert names == ["check-data", "train", "report", "predict", "review", "review"]
+    monkeypatch.chdir(folder)
     for command in OWN_DATA:
-        words = [sys.executable, "-m", *small(command)]
-        done = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
-    assert (folder / "runs" / "mine" / "report.html").is_file()
-    assert list((folder / "out").glob("*_entropy.nii.gz"))
-    assert (folder / "runs" / "mine" / "review" / "review.html").is_file()
-    assert (folder / "review" / "worklist.csv").is_file()
+        result = CliRunner().invoke(cli.app, small(command)[1:], catch_exceptions=False)
+        assert result.exit_code == 0, f"{command}\n{result.output}"
+    assert Path("runs/mine/report.html").is_file()
+    assert list(Path("out").glob("*_entropy.nii.gz"))
+    assert Path("runs/mine/review/review.html").is_file()
+    assert Path("review/worklist.csv").is_file()
 
 
 @pytest.mark.slow
@@ -126,6 +147,7 @@ def test_demo_runs_in_smoke_size(tmp_path):
     lines = subprocess.run(shown, cwd=ROOT, capture_output=True, text=True, check=True).stdout.replace("\\\n", " ")
     steps = [line for line in lines.splitlines() if "-m monai.bundle" in line or "-m medssl" in line]
     assert len(steps) == 2
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     for step in steps:
-        subprocess.run(shlex.split(step), cwd=ROOT, env=environment(), check=True)
+        subprocess.run(shlex.split(step), cwd=ROOT, env=environment, check=True)
     assert (tmp_path / "demo" / "report.html").is_file()
