@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fire.parser
+
 from medssl.core.errors import ConfigError
 from medssl.core.files import write_text_atomically
 from medssl.core.stock_command import as_run, config_files, stock_command
+from medssl.security.gate import require_harmless, require_harmless_choices
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,14 @@ class Training:
         return done.returncode
 
 
-def train_all(trainings: Sequence[Training], jobs: int = 1) -> list[Path]:
+def train_all(trainings: Sequence[Training], jobs: int = 1, trust: bool = False) -> list[Path]:
     """Train what is not finished, `jobs` at a time with the cores shared among them; the folders of all runs.
 
     A training that fails does not stop the others; ConfigError names those that failed and where their log is.
+    ConfigError before any of them for a bundle that could do harm, unless the user said `trust`.
     """
+    for bundle in sorted({training.row.bundle for training in trainings}):
+        require_harmless(bundle, trust)
     for training in trainings:
         training.remember()
     waiting = [training for training in trainings if not training.is_finished]
@@ -112,9 +118,9 @@ class Sweep:
         cells = itertools.product(self.seeds, self.labelled, self.rows)
         return [Training.of(row, self.output, labelled, seed, self.keys) for seed, labelled, row in cells]
 
-    def run(self, jobs: int = 1) -> list[Path]:
+    def run(self, jobs: int = 1, trust: bool = False) -> list[Path]:
         """Train the grid as `train_all` does."""
-        return train_all(self.trainings(), jobs)
+        return train_all(self.trainings(), jobs, trust)
 
 
 def sweep_of_bundle(
@@ -153,15 +159,18 @@ def _key_of_variants(bundle: Path) -> str:
     return known[0]
 
 
-def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] = ()) -> list[Sweep]:
+def sweeps_of_file(
+    file: Path, output: Path, keys: tuple[tuple[str, str], ...] = (), trust: bool = False
+) -> list[Sweep]:
     """The grids in a JSON file, each below its name in `output`.
 
     The file has `rows` (name to `bundle`, `overlays`, `keys`), `keys` for every training, and `grids` (name to
     `labelled`, `seeds`, the names of its `rows`, `keys`); a row's keys hold against all others. `keys` are added to the
-    file's own. Raises ConfigError naming the file if it is not like that.
+    file's own. Raises ConfigError naming the file if it is not like that, or could do harm and the user trusts it not.
     """
     try:
         content = json.loads(file.read_text())
+        _require_harmless_grids(file, content, trust)
         rows = {
             name: SweepRow(name, Path(row["bundle"]), tuple(row.get("overlays", ())), _pairs(row.get("keys", {})))
             for name, row in content["rows"].items()
@@ -180,6 +189,19 @@ def sweeps_of_file(file: Path, output: Path, keys: tuple[tuple[str, str], ...] =
         raise ConfigError(
             f"{file}: not a file of grids ({type(error).__name__}: {error}). Expected JSON with rows and grids."
         ) from error
+
+
+def _require_harmless_grids(file: Path, content: dict[str, Any], trust: bool) -> None:
+    """ConfigError for keys that could do harm, as the command line reads them, and for overlays out of the bundle."""
+    for part in (content, *content["rows"].values(), *content["grids"].values()):
+        choices = {key: fire.parser.DefaultParseValue(text) for key, text in _pairs(part.get("keys", {}))}
+        require_harmless_choices(file, choices, trust)
+        for overlay in part.get("overlays", ()):
+            if not trust and Path(overlay).name != overlay:
+                raise ConfigError(
+                    f"{file}: overlay '{overlay}' lies out of the bundle. Expected a name such as bench. "
+                    "--trust opens it all the same: then it can run any code."
+                )
 
 
 def _pairs(keys: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,7 @@
 """The command that runs a bundle: which files and keys MONAI was given, for what MONAI hands to nobody.
 
 `python -m monai.bundle run training --config_file ... --key value` gives its parser to nothing that it builds. Its
-command line says the same: it is read here once more, by the same Fire and the same ConfigParser. A Python program
+command line says the same: it is read here once more, by the same Fire and the same parser. A Python program
 starts a bundle with `run_bundle`, which notes what it gave.
 """
 
@@ -17,8 +17,9 @@ from typing import Any
 import fire
 import fire.parser
 import monai.bundle
-from monai.bundle import ConfigParser
 from monai.bundle.scripts import update_kwargs
+
+from medssl.security.opening import running_config
 
 # arguments of MONAI's `run` that are no keys of a configuration
 _OF_RUN = {"run_id", "init_id", "final_id", "meta_file", "config_file", "logging_file", "tracking", "args_file"}
@@ -44,11 +45,7 @@ class Command:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The configuration that MONAI executes, before references are resolved."""
-        parser = ConfigParser()
-        parser.read_config(list(self.config_files))
-        parser.update(pairs=self.keys)
-        parser.parse()
-        return {name: value for name, value in parser.get().items() if name != ConfigParser.meta_key}
+        return running_config(self.config_files, self.keys)
 
     @property
     def bundle_root(self) -> Path | None:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from monai.bundle import ConfigParser
 from torch import nn
 
 from medssl.bundle.command import current_command
 from medssl.core.errors import ConfigError
 from medssl.networks.network_config import network_config_of
+from medssl.security.opening import parser_of
 
 
 def network_config(network: nn.Module, **known: Any) -> dict[str, Any] | None:
@@ -24,6 +24,6 @@ def network_config(network: nn.Module, **known: Any) -> dict[str, Any] | None:
             f"{type(network).__name__}: its arguments are not known, so that it cannot be exported. Start the training "
             "by the command line or by medssl.bundle.run_bundle, or give the network a dict `arguments`."
         )
-    parser = ConfigParser({**command.config, **known})
+    parser = parser_of({**command.config, **known})
     component = parser.get_parsed_content("network_def", instantiate=False)
     return network_config_of(component.get_config())

@@ -33,7 +33,7 @@ def bundles(
 
 @app.command("check-bundle")
 def check_bundle(
-    folder: Annotated[Path, typer.Argument(help="A bundle's folder.")],
+    folder: Annotated[Path, typer.Argument(help="A bundle's folder, or that of a run.")],
 ) -> None:
     """Say what in a bundle could do harm.
 

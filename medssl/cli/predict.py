@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import EXIT_SOME_FAILED, app, console
+from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
 
 
@@ -30,6 +31,7 @@ def predict(
     dicom: Annotated[
         bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Segment scans and map the uncertainty.
 
@@ -43,7 +45,7 @@ def predict(
     logging.getLogger("medssl").setLevel(logging.INFO)
     steps = numbers_of(stride) if stride else None
     chosen = {"samples": samples, "mode": mode, "backend": backend, "stride": steps}
-    predictor = load_predictor(bundle, **chosen, device=str(local_device()))
+    predictor = load_predictor(bundle, trust=trust, **chosen, device=str(local_device()))
     engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"

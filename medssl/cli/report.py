@@ -36,6 +36,7 @@ def report(
         PAPER_CROP_NOTICE,
         compare,
         load_run,
+        no_scores_text,
         print_comparison,
         summary_table,
         write_comparison,
@@ -52,7 +53,7 @@ def report(
         run = load_run(runs[0])
         if run.paper_crop:
             console.print(PAPER_CROP_NOTICE)
-        console.print(summary_table(run))
+        console.print(summary_table(run) if run.per_case else no_scores_text(run))
         console.print(f"report: {write_report(runs[0])}")
         return
     comparison = compare(runs, against or (), metric or ())

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import EXIT_SOME_FAILED, app, console
+from medssl.cli.trust import Trust
 
 
 @app.command()
@@ -35,6 +36,7 @@ def review(
     area_seconds: Annotated[float, typer.Option(help="Effort: for each uncertain square centimetre.")] = 2.0,
     uncertain_bits: Annotated[float, typer.Option(help="Effort: a voxel above this is uncertain.")] = 0.5,
     slice_mm2: Annotated[float, typer.Option(help="Effort: uncertain area above which a slice needs a look.")] = 20.0,
+    trust: Trust = False,
 ) -> None:
     """Rank cases by their need of a human.
 
@@ -54,7 +56,7 @@ def review(
     effort = Effort(open_seconds, slice_seconds, area_seconds, uncertain_bits, slice_mm2)
     seconds = None if budget is None else parse_budget(budget)
     folder = output_dir or (source / "review" if (source / "run.json").is_file() else Path("review"))
-    cases = open_source(source, bundle, predictions, folder / "predictions", samples)
+    cases = open_source(source, bundle, predictions, folder / "predictions", samples, trust)
     with console.status(f"looking at {len(cases.cases)} cases"):
         queue = build_queue(cases, strategy, structure, seed, effort, seconds)
         table = write_worklist(queue, folder / "worklist.csv")

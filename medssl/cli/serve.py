@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import app, console
+from medssl.cli.trust import Trust
 
 
 @app.command()
@@ -26,6 +27,7 @@ def label(
             "DICOMweb cannot delete: they stay until you remove them in the archive.",
         ),
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Serve studies to viewers with MONAI Label.
 
@@ -34,7 +36,10 @@ def label(
     """
     from medssl.label_app.launch import LabelServer
 
-    LabelServer(studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals).serve()
+    server = LabelServer(
+        studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals, trust=trust
+    )
+    server.serve()
 
 
 @app.command()

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import KEYS, Commands, app, console
+from medssl.cli.trust import Trust
 from medssl.cli.values import keys_of, numbers_of
 
 simulate = Commands(help=__doc__)
@@ -41,6 +42,7 @@ def rounds(
     strategies: Annotated[str, typer.Option(help="Orders of the queue that are compared.")] = "uncertain,random,oracle",
     overlay: Annotated[list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at a time; they share the cores.")] = 1,
+    trust: Trust = False,
 ) -> None:
     """Train, review, correct, and train again.
 
@@ -51,7 +53,15 @@ def rounds(
 
     row = SweepRow("review", bundle, tuple(overlay or ()))
     plan = Rounds(
-        row, keys_of(context.args), output_dir, strategies.split(","), start, per_round, number, numbers_of(seeds)
+        row,
+        keys_of(context.args),
+        output_dir,
+        strategies.split(","),
+        start,
+        per_round,
+        number,
+        numbers_of(seeds),
+        trust,
     )
     for path in write_rounds(plan.run(jobs), output_dir):
         console.print(path)

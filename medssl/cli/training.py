@@ -8,9 +8,9 @@ import typer
 
 from medssl.cli.app import EXIT_STOPPED, KEYS, app, console
 from medssl.cli.report import report
+from medssl.cli.trust import Trust
 from medssl.cli.values import keys_of, numbers_of
 
-Trust = Annotated[bool, typer.Option("--trust", help="Open a bundle even if check-bundle finds something in it.")]
 Overlays = Annotated[
     list[str] | None, typer.Option(help="File beside train.json that is laid over it, e.g. bench; may be repeated.")
 ]
@@ -50,16 +50,22 @@ def evaluate(
     facts = read_facts(run)
     stored = facts.get("bundle_root")
     folder = Path(stored) if stored and Path(stored, "configs").is_dir() else find_bundle(facts["bundle"])
-    keys = {**keys_of(context.args), "output_dir": str(run)}
+    trusted = {"trust": "true"} if trust else {}  # the run's own bundle is checked by the process that opens it
+    keys = {**keys_of(context.args), "output_dir": str(run), **trusted}
     _run("evaluating", folder, config_files(folder, "evaluate"), keys, trust)
 
 
 def _run(run_id: str, bundle: Path, files: list[Path], keys: dict[str, str], trust: bool) -> None:
     """Run MONAI's command in a process of its own, if nothing in the bundle could do harm."""
+    from medssl.core.shipped_bundles import shipped_bundles
     from medssl.core.stock_command import as_run, as_typed, stock_command
 
     arguments = stock_command(run_id, files, keys)
     console.print(as_typed(arguments), highlight=False, markup=False, soft_wrap=True)
+    if bundle not in shipped_bundles().values():
+        from medssl.security import require_harmless
+
+        require_harmless(bundle, trust)
     process = subprocess.Popen(as_run(arguments))
     try:
         code = process.wait()
@@ -82,6 +88,7 @@ def sweep(
     ] = None,
     overlay: Overlays = None,
     jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time; they share the cores.")] = 1,
+    trust: Trust = False,
 ) -> None:
     """Train variants x labels x seeds, then compare. Further --key value pairs go to every training.
 
@@ -93,11 +100,11 @@ def sweep(
 
     keys = tuple(keys_of(context.args).items())
     if grid.suffix == ".json":
-        sweeps = sweeps_of_file(grid, output_dir, keys)
+        sweeps = sweeps_of_file(grid, output_dir, keys, trust)
     elif not labelled:
         raise ConfigError(f"{grid}: a sweep of a bundle needs numbers of labels, e.g. --labelled 4,16.")
     else:
         names = [name for name in variants.split(",") if name]
         numbers = numbers_of(labelled), numbers_of(seeds)
         sweeps = [sweep_of_bundle(find_bundle(grid), output_dir, *numbers, overlay or (), names, vary or (), keys)]
-    report([folder for sweep in sweeps for folder in sweep.run(jobs)], output_dir / "comparison.html")
+    report([folder for sweep in sweeps for folder in sweep.run(jobs, trust)], output_dir / "comparison.html")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import app, console
+from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
 
 
@@ -14,6 +15,7 @@ def samples(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples.")] = "1,2,5,10,20,50",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+    trust: Trust = False,
 ) -> None:
     """Measure quality and time for numbers of samples.
 
@@ -23,7 +25,8 @@ def samples(
     from medssl.report.tasks import task_of
 
     task = task_of(read_facts(run), run / "run.json")
-    path = task.write_sample_curve(run, numbers_of(values), cases)
+    trusted = {"trust": True} if trust else {}  # a task of another package may not know it
+    path = task.write_sample_curve(run, numbers_of(values), cases, **trusted)
     console.print(f"{path}: shown by 'medssl report {run}'")
 
 
@@ -41,6 +44,7 @@ def compare_modes(
         int | None,
         typer.Option(min=0, help="Cases, the first ones, that are predicted with another seed too; default: all."),
     ] = None,
+    trust: Trust = False,
 ) -> None:
     """Measure whether fast predicts as reference does.
 
@@ -50,7 +54,8 @@ def compare_modes(
     from medssl.inference.comparison import summary_table
 
     sides = [Side.parse(text) for text in side] if side else DEFAULT_SIDES
-    path, rows = write_mode_comparison(run, sides, samples, numbers_of(stride) if stride else None, cases, again)
+    steps = numbers_of(stride) if stride else None
+    path, rows = write_mode_comparison(run, sides, samples, steps, cases, again, trust=trust)
     console.print(summary_table(KIND, rows))
     console.print(f"cases: {path}", highlight=False, markup=False)
 
@@ -62,6 +67,7 @@ def quantise(
     stride: Annotated[str, typer.Option(help="Of the windows; default: as trained.")] = "",
     cases: Annotated[int | None, typer.Option(min=1, help="Only the first validation cases; default: all.")] = None,
     windows: Annotated[int, typer.Option(min=1, help="Windows of training scans to calibrate with.")] = 32,
+    trust: Trust = False,
 ) -> None:
     """Make graphs for --backend int8, and measure their loss.
 
@@ -70,7 +76,7 @@ def quantise(
     from medssl.inference.comparison import summary_table
     from medssl.inference.quantise import KIND, quantise_run
 
-    graphs, rows = quantise_run(run, samples, numbers_of(stride) if stride else None, cases, windows)
+    graphs, rows = quantise_run(run, samples, numbers_of(stride) if stride else None, cases, windows, trust=trust)
     console.print(summary_table(KIND, rows))
     if graphs.record["measured"]["role"] == "test":
         console.print("There are no validation cases: this was measured on test cases.")

@@ -10,6 +10,7 @@ from rich.table import Table
 from medssl.core.errors import DataError
 
 SHOWN_ERRORS = 10
+SHOWN_WARNINGS = 3
 Severity = Literal["error", "warning"]
 
 
@@ -56,12 +57,25 @@ def require_valid(findings: Sequence[Finding], way_out: str = "'medssl check-dat
     raise DataError("\n".join(lines))
 
 
+def warning_lines(findings: Sequence[Finding]) -> list[str]:
+    """A line for each of the first warnings, and one that says how many more there are."""
+    warnings = [finding for finding in findings if finding.severity == "warning"]
+    lines = [f"warning: {warning.file}: {warning.message}" for warning in warnings[:SHOWN_WARNINGS]]
+    if len(warnings) > SHOWN_WARNINGS:
+        lines.append(f"... and {len(warnings) - SHOWN_WARNINGS} more warnings. 'medssl check-data' lists all.")
+    return lines
+
+
+def counts_text(findings: Sequence[Finding]) -> str:
+    """`0 errors, 1 warning`."""
+    errors = sum(finding.severity == "error" for finding in findings)
+    warnings = len(findings) - errors
+    return f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
+
+
 def findings_table(findings: Sequence[Finding]) -> Table:
     """Rich table of the findings, errors first, one row each."""
-    errors = sum(finding.severity == "error" for finding in findings)
-    table = Table(
-        "case", "severity", "code", "file", "finding", title=f"{errors} errors, {len(findings) - errors} warnings"
-    )
+    table = Table("case", "severity", "code", "file", "finding", title=counts_text(findings))
     for finding in sorted(findings, key=lambda finding: finding.severity):
         colour = "red" if finding.severity == "error" else "yellow"
         texts = (escape(finding.file), escape(finding.message))

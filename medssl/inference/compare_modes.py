@@ -10,7 +10,7 @@ from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
 from medssl.core.run_files import MODE_COMPARISON
 from medssl.core.run_folder import read_facts
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.comparison import SCORES, ComparedCase, case_rows
 from medssl.inference.evaluation import evaluation_folder
 from medssl.inference.mc_dropout import MODES
@@ -62,6 +62,8 @@ def write_mode_comparison(
     stride: Sequence[int] | None = None,
     limit: int | None = None,
     again: int | None = None,
+    *,
+    trust: bool = False,
 ) -> tuple[Path, list[ComparedCase]]:
     """Write modes.csv into the folder of a finished run, and return its path and rows.
 
@@ -69,13 +71,14 @@ def write_mode_comparison(
     first draws of a window if their seed is the same): its mean Dice over the structures and PAvPU, how far both are
     from the first side's, and the correlation of the voxels' entropies with the first side's. samples and stride: of
     all sides that say no other; None: as trained. limit: only the first cases. again: with another seed only the first
-    of these; None for all of them. Raises ConfigError without test cases.
+    of these; None for all of them. trust: as in `load_predictor`. Raises ConfigError without test cases.
     """
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
+    require_scans(Path(run) / "split.json", cases)
     settings: dict[str, Any] = {"samples": samples, "stride": stride, "device": str(local_device())}
-    settings["paper_crop"] = read_facts(run)["paper_crop"]
+    settings |= {"paper_crop": read_facts(run)["paper_crop"], "trust": trust}
     predictors = {side.name: side.predictor(run, **settings) for side in sides}
     seeded_anew = sides if again is None or again > 0 else ()
     chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in seeded_anew}

@@ -8,17 +8,19 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from monai.bundle import ConfigParser
 from monai.data import MetaTensor
 from monai.transforms import Invertd
 from torch import Tensor, nn
 
 from medssl.core.checkpoint import load_tensors
 from medssl.core.errors import CheckpointError, ConfigError
+from medssl.core.flags import flag
 from medssl.core.seeding import seeded
 from medssl.data.pipeline import Pipeline
 from medssl.inference.mc_dropout import MCStatistics
 from medssl.networks.weights import weights_digest
+from medssl.security.files import bundle_folder
+from medssl.security.opening import BundleConfig, open_bundle_config
 
 
 @dataclass(frozen=True)
@@ -155,21 +157,21 @@ def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
         ) from error
 
 
-def load_predictor(bundle: str | Path, **overrides: Any) -> Predictor:
+def load_predictor(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> Predictor:
     """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, mode, backend, stride, device."""
-    return parse_bundle(bundle, **overrides).get_parsed_content("predictor")
+    return parse_bundle(bundle, trust=trust, **overrides).get_parsed_content("predictor")
 
 
-def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
+def parse_bundle(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> BundleConfig:
     """The inference.json of a trained bundle: a folder with configs/ and models/model.pt, or a run with one.
 
-    Overrides replace top-level keys of it; those that are None do not. ConfigError for a key that it has not.
+    Overrides replace top-level keys of it; those that are None do not. ConfigError for a key that it has not, and for
+    a bundle that could do harm, unless the user said `trust`.
     """
     root = bundle_root(bundle)
     if "checkpoint" not in overrides:
         require_weights(root)
-    parser = ConfigParser()
-    parser.read_config(str(root / "configs" / "inference.json"))
+    parser = open_bundle_config(root, "inference.json", trust)
     given = {key: value for key, value in overrides.items() if value is not None}
     unknown = [key for key in given if key not in parser]
     if unknown:
@@ -178,13 +180,23 @@ def parse_bundle(bundle: str | Path, **overrides: Any) -> ConfigParser:
             "bundle is of an earlier version, export it again by training with --resume true."
         )
     parser.update({"bundle_root": str(root), **given})
+    if not flag(trust, "trust") and "checkpoint" in parser and "checkpoint" not in given:
+        _require_inside(root, parser.get_parsed_content("checkpoint"))
     return parser
+
+
+def _require_inside(root: Path, checkpoint: Any) -> None:
+    """ConfigError if the weights of a bundle do not lie in it."""
+    if checkpoint is not None and not Path(checkpoint).resolve().is_relative_to(root.resolve()):
+        raise ConfigError(
+            f"{root / 'configs' / 'inference.json'}: checkpoint '{checkpoint}' leaves the bundle. Expected a file in "
+            "models/. --trust opens it all the same."
+        )
 
 
 def bundle_root(path: str | Path) -> Path:
     """The bundle at `path`, a bundle or a run with one; ConfigError if there is none."""
-    root = Path(path)
-    root = root / "bundle" if (root / "bundle" / "configs").is_dir() else root
+    root = bundle_folder(path)
     if not (root / "configs" / "inference.json").is_file():
         raise ConfigError(f"{root}: no configs/inference.json. Give a bundle, or the folder of a finished run.")
     return root

@@ -10,7 +10,7 @@ from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
 from medssl.core.run_files import INT8
 from medssl.core.run_folder import read_facts
-from medssl.data.split import Split, read_split
+from medssl.data.split import Split, read_split, require_scans
 from medssl.inference.backends.int8 import StoredGraphs, int8_folder, read_models, write_models, write_record
 from medssl.inference.backends.one_window import require_parts
 from medssl.inference.backends.openvino import OpenVINOBackend, import_openvino
@@ -30,23 +30,28 @@ def quantise_run(
     stride: Sequence[int] | None = None,
     limit: int | None = None,
     windows: int = 32,
+    *,
+    trust: bool = False,
 ) -> tuple[StoredGraphs, list[ComparedCase]]:
     """Make int8 graphs of a finished run's network, measure what they lose, and store both; the rows are RUN/int8.csv.
 
     windows: of training scans, to calibrate. The loss is measured on the first `limit` (None: all) validation cases,
     or the test cases where there are none (`role` in the record says which), by `exact` in float32 and in int8 with
-    the same dropout masks. Raises ConfigError for a run without such cases or with another kind of network.
+    the same dropout masks. trust: as in `load_predictor`. Raises ConfigError for a run without such cases or
+    with another kind of network.
     """
+    config = parse_bundle(run, trust=trust)  # refused before anything takes long
     import_nncf()
-    require_parts(parse_bundle(run).get_parsed_content("network_def"))
+    require_parts(config.get_parsed_content("network_def"))
     split = read_split(Path(run) / "split.json")
     role, cases = measured_cases(split, limit)
     if not cases:
         raise ConfigError(
             f"{run}: no validation or test cases to measure the loss on. Train with --validation above 0."
         )
+    require_scans(Path(run) / "split.json", cases)
     settings = {"samples": samples, "stride": stride, "paper_crop": read_facts(run)["paper_crop"]}
-    float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", **settings)
+    float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", trust=trust, **settings)
     training = [case for name in CALIBRATION_ROLES for case in split.role(name)]
     inferer = _sampling_by_dropout(float32)
     # predictions look at whole slices, whatever this run's evaluation looked at

@@ -11,7 +11,7 @@ from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
 from medssl.core.run_files import SAMPLES
 from medssl.core.run_folder import read_facts
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.evaluation import Evaluation, evaluation_folder
 from medssl.inference.predictor import load_predictor
 from medssl.metrics import dice
@@ -20,18 +20,23 @@ from medssl.metrics.catalogue import CASE_SECONDS, DICE, ECE, PAVPU, metric_name
 COLUMNS = ("case", "samples", *metric_names((DICE, PAVPU, ECE, CASE_SECONDS)))
 
 
-def write_sample_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
+def write_sample_curve(
+    run: str | Path, values: Sequence[int], limit: int | None = None, *, trust: bool = False
+) -> Path:
     """Write samples.csv into the folder of a finished run: a row for each test case and number of samples.
 
     A case is sampled once, max(values) times, and scored after each of `values`; `seconds` is the time of the sampling
-    up to there. Dice is the mean over the structures. limit: only the first cases. Raises ConfigError.
+    up to there. Dice is the mean over the structures. limit: only the first cases. trust: as in `load_predictor`.
+    Raises ConfigError.
     """
     counts = rising_counts(values)
     facts = read_facts(run)
-    predictor = load_predictor(run, samples=counts[-1], device=str(local_device()), paper_crop=facts["paper_crop"])
+    settings = {"samples": counts[-1], "device": str(local_device()), "paper_crop": facts["paper_crop"]}
+    predictor = load_predictor(run, trust=trust, **settings)
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
+    require_scans(Path(run) / "split.json", cases)
     evaluation = Evaluation(predictor, cases, evaluation_folder(run))
     next(predictor.running(cases[0], (1,)))  # the first pass sets things up: no part of the time of a sample
     rows = [row for case in cases for row in case_rows(evaluation, case, counts)]

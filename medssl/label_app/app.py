@@ -16,6 +16,7 @@ from monailabel.utils.async_tasks.task import AsyncTask
 from monailabel.utils.async_tasks.utils import background_executors
 
 from medssl.core.errors import ConfigError, DataError
+from medssl.core.flags import flag
 from medssl.label_app.archive import ArchiveDatastore
 from medssl.label_app.background import task_request
 from medssl.label_app.datastore import StudyDatastore
@@ -47,13 +48,14 @@ class ReviewApp(MONAILabelApp):
     """Serves one model of 3-D scans twice, as structures and as bands of uncertainty; see `medssl.label_app`.
 
     conf: `bundle`; `series` if the studies are a folder of DICOM series, which the workspace has a map of; `samples`,
-    `strategy`, `seed` where they differ from the defaults; `proposals` if segmentations go into the archive.
+    `strategy`, `seed` where they differ from the defaults; `proposals` if segmentations go into the archive; `trust` if
+    the bundle may do harm.
     """
 
     def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:
         self.workspace = Workspace(Path(app_dir))
-        samples = conf.get("samples")
-        self.model = ServedModel(self.workspace, Path(conf["bundle"]), int(samples) if samples else None)
+        samples, trust = conf.get("samples"), flag(conf.get("trust", "false"), "trust")
+        self.model = ServedModel(self.workspace, Path(conf["bundle"]), int(samples) if samples else None, trust)
         self.structures = self.model.structures
         self.viewers, self._seed = WaitingViewers(), int(conf.get("seed", 0))
         self._scoring: BackgroundScoring | None = None
@@ -97,7 +99,8 @@ class ReviewApp(MONAILabelApp):
 
     def init_trainers(self) -> dict[str, ReviewTraining]:
         try:
-            return {self.model.name: ReviewTraining(self.model, find_recipe(self.model.given), self._seed)}
+            recipe = find_recipe(self.model.given, self.model.trust)
+            return {self.model.name: ReviewTraining(self.model, recipe, self._seed)}
         except ConfigError as error:
             logger.warning("The model is served, but cannot be trained on. %s", error)
             return {}

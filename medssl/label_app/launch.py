@@ -26,6 +26,7 @@ from medssl.label_app.series_map import map_series, write_map
 from medssl.label_app.workspace import EXTENSIONS, Workspace, default_workspace, holds_scans, is_address
 from medssl.report.tasks import task_of
 from medssl.review.strategies import check_strategy
+from medssl.security.gate import require_harmless
 
 ANY = "any"
 SIGN_ON = "MONAI_LABEL_AUTH_ENABLE"
@@ -40,6 +41,7 @@ class LabelServer:
     Monte Carlo samples, as trained by default. strategy: the one that viewers propose first. modality: of the series
     that are served, by default what the model was trained on. workspace: where models, logs and, of DICOM series, scans
     and labels are kept. proposals: store what is segmented for a viewer in the archive, for OHIF to correct.
+    trust: serve a bundle even if it could do harm.
     """
 
     studies: str
@@ -52,6 +54,7 @@ class LabelServer:
     workspace: Path | None = None
     seed: int = 0
     proposals: bool = False
+    trust: bool = False
 
     def serve(self) -> None:
         """Serve until the process is told to end. Raises ConfigError, DataError and CheckpointError before."""
@@ -70,6 +73,7 @@ class LabelServer:
             from medssl.label_app.server import build  # noqa: PLC0415
 
             hosts = ["*"] if _auth_is_on() else ["127.0.0.1", "localhost", self.host]
+            print(self.told_places(workspace), flush=True)
             print(f"http://{self.host}:{self.port} serves {self.studies} (Ctrl-C ends it)", flush=True)
             uvicorn.run(
                 build(hosts),
@@ -79,18 +83,31 @@ class LabelServer:
                 access_log=False,  # addresses hold the ids of studies
             )
 
+    def told_places(self, workspace: Workspace) -> str:
+        """Where the server writes: labels beside scans, where MONAI Label looks for them, all else in the workspace."""
+        if is_address(self.studies) or not holds_scans(Path(self.studies)):
+            return f"labels, models and logs are written to {workspace.root}"
+        folder = Path(self.studies).resolve()
+        return (
+            f"labels are written to {folder / 'labels'}, what is known of each scan to {folder / 'datastore_v2.json'} "
+            f"(.lock beside it keeps two servers apart), models and logs to {workspace.root}"
+        )
+
     def environment(self) -> dict[str, str]:
         """The settings of MONAI Label and of the processes it starts."""
         require_extra()
         self._check_host()
         check_strategy(self.strategy)
         bundle = trained_bundle(self.bundle or newest_run()).resolve()
+        require_harmless(bundle, self.trust)
         studies = self._checked_studies()
         workspace = (self.workspace or default_workspace(self.studies)).resolve()
         _require_writable(workspace)
         conf = {"bundle": str(bundle), "strategy": self.strategy, "seed": str(self.seed)}
         if self.samples is not None:
             conf["samples"] = str(self.samples)
+        if self.trust:
+            conf["trust"] = "true"
         if not is_address(studies) and not holds_scans(Path(studies)):
             conf["series"] = self.modality or _modality_of(bundle) or ANY
         if self.proposals:

@@ -29,12 +29,14 @@ class ServedModel:
     """Finds, loads and replaces the model of a workspace.
 
     Which bundle is in use stands in one small file that is replaced as a whole, so that a server and a training, which
-    are two processes, never disagree; it is forgotten when the server is started with another bundle.
+    are two processes, never disagree; it is forgotten when the server is started with another bundle. trust: as in
+    `load_predictor`, for all of them.
     """
 
     workspace: Workspace
     given: Path
     samples: int | None = None
+    trust: bool = False
     _loaded: LoadedModel | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -58,7 +60,7 @@ class ServedModel:
     @property
     def structures(self) -> dict[int, str]:
         """Class to name; the same in every model that was trained from the given one."""
-        facts = parse_bundle(self.given).get_parsed_content("facts")
+        facts = parse_bundle(self.given, trust=self.trust).get_parsed_content("facts")
         return dict(facts.target.structures)
 
     def load(self) -> LoadedModel:
@@ -77,7 +79,7 @@ class ServedModel:
         )
 
     def _load(self, bundle: Path) -> LoadedModel:
-        parser = parse_bundle(bundle, samples=self.samples, device=str(local_device()))
+        parser = parse_bundle(bundle, trust=self.trust, samples=self.samples, device=str(local_device()))
         predictor = parser.get_parsed_content("predictor")
         if not isinstance(predictor, Predictor):
             raise ConfigError(f"{bundle}: not a model of 3-D scans. Give a bundle such as bundles/gbdl, trained.")

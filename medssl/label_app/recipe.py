@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monai.bundle import ConfigParser
-
 from medssl.bundle.provenance import flatten
 from medssl.bundle.scans import own_keys
 from medssl.core.errors import ConfigError, MedsslError
 from medssl.core.run_folder import read_facts
 from medssl.core.shipped_bundles import shipped_bundles
+from medssl.security.gate import require_harmless, require_harmless_choices
+from medssl.security.opening import read_configs
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,16 @@ class TrainingRecipe:
         return {**self.keys, **prepared, "bundle_root": str(self.source), "start_from": str(weights), **own}
 
 
-def find_recipe(bundle: Path) -> TrainingRecipe:
-    """The recipe of a trained bundle, by the run it lies in; ConfigError if it cannot be found any more."""
+def find_recipe(bundle: Path, trust: bool = False) -> TrainingRecipe:
+    """The recipe of a trained bundle, by the run it lies in; ConfigError if it cannot be found any more.
+
+    ConfigError, too, if the bundle that the run was trained by, or a choice of the run, could do harm, unless the user
+    said `trust`.
+    """
     run = bundle.parent if (bundle.parent / "run.json").is_file() else None
     if run is None:
         if (bundle / "configs" / "train.json").is_file():
+            require_harmless(bundle, trust)
             return TrainingRecipe(bundle, {}, None)
         raise ConfigError(f"{bundle}: not in the folder of a run, so that nothing says how to train it on.")
     try:
@@ -53,7 +58,10 @@ def find_recipe(bundle: Path) -> TrainingRecipe:
     overlay = Path(config.get("overlay", "")).name
     for source in _sources(name, str(config.get("bundle_root", "")), str(facts.get("bundle_root", ""))):
         if all(file.is_file() for file in _configs(source, overlay)):
-            return TrainingRecipe(source.resolve(), _changes(_configs(source, overlay), config), run, overlay)
+            require_harmless(source, trust)
+            changes = _changes(_configs(source, overlay), config)
+            require_harmless_choices(run / "run.json", changes, trust)
+            return TrainingRecipe(source.resolve(), changes, run, overlay)
     raise ConfigError(f"{run}: was trained by the bundle '{name}', which medssl does not have ('medssl bundles').")
 
 
@@ -74,7 +82,7 @@ def _changes(written_in: Sequence[Path], config: dict[str, str]) -> dict[str, An
     builds another class than theirs, such as another network. What a run's configuration wires together, perhaps of a
     version before this one, is the bundle's business.
     """
-    written = flatten(ConfigParser.load_config_files([str(file) for file in written_in]))
+    written = flatten(read_configs(written_in))
     sections = _replaced_sections(written, config)
     own = own_keys()
     changes: dict[str, Any] = {section: _section(config, section) for section in sections}

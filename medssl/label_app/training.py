@@ -105,7 +105,7 @@ class ReviewTraining(TrainTask):
         trained = load_run(folder / "run")
         outcome["mlflow"] = {key: trained.facts.get(key) for key in ("tracking_uri", "mlflow_run_id")}
         outcome["dice_after"] = mean_dice(trained.per_case)
-        outcome["dice_before"] = mean_dice(evaluate(served, facts, ids[HELD_OUT], folder))
+        outcome["dice_before"] = mean_dice(evaluate(served, facts, ids[HELD_OUT], folder, self.model.trust))
         better = is_not_worse(outcome["dice_before"], outcome["dice_after"])
         if better:
             self.model.swap(folder / "run" / "bundle")
@@ -127,10 +127,12 @@ def run_training(bundle_configs: Sequence[Path], overlay: Mapping[str, Any], fol
         raise MedsslError(f"the training failed: {lines[-1] if lines else 'it said nothing'}")
 
 
-def evaluate(bundle: Path, facts: dict[str, Any], held_out: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+def evaluate(
+    bundle: Path, facts: dict[str, Any], held_out: Sequence[str], folder: Path, trust: bool = False
+) -> list[dict[str, Any]]:
     """Scores of `bundle` on the cases held out, whose labels are classes already, by case and structure."""
     same = {str(number): number for number in facts["label_map"].values()}
-    predictor = load_predictor(bundle, data_facts={**facts, "label_map": same})
+    predictor = load_predictor(bundle, trust=trust, data_facts={**facts, "label_map": same})
     cases = [case for case in find_folder(folder / "data") if case["id"] in held_out]
     with (folder / "training.log").open("a") as log, contextlib.redirect_stdout(log):
         return Evaluation(predictor, cases, folder / "before").run()

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medssl.core.stored_paths import WRITTEN, located
 from medssl.methods.facts import MethodFacts
 from medssl.metrics.catalogue import Metric
 from medssl.report.method_facts import facts_of_method
@@ -26,9 +27,9 @@ class Task:
     case, cases: what a test case is called, one and several. table: the file of evaluation/ with a row for each case,
     with the columns `needed`. metrics: compared between runs, in the order of tables; columns: the other numbers of
     the table. main: differences are taken of it. validated: measured while training. sampled: measured, besides time,
-    against the number of samples, by `write_sample_curve`. percent: the metrics of the table of results where that is
-    in percent. samples_by_case: samples.csv has a row for each case, not one of their mean. of_scans: cases are scans
-    with slices to look at, which can be reviewed.
+    against the number of samples, by `write_sample_curve(run, values, limit, trust=False)`. percent: the metrics of
+    the table of results where that is in percent. samples_by_case: samples.csv has a row for each case, not one of
+    their mean. of_scans: cases are scans with slices to look at, which can be reviewed.
 
     template: the page of a run, filled with `content` of it. figures: what can be drawn of it, by name. summary_table:
     its results for the terminal. results_lead: what the columns of a comparison mean.
@@ -48,7 +49,7 @@ class Task:
     figures: Callable[[Run], dict[str, Callable[[], Figure]]]
     summary_table: Callable[[Run], Table]
     results_lead: Callable[[Sequence[Any]], str]
-    write_sample_curve: Callable[[Path, Sequence[int], int | None], Path]
+    write_sample_curve: Callable[..., Path]
     columns: tuple[Metric, ...] = ()
     percent: tuple[Metric, ...] = ()
     samples_by_case: bool = False
@@ -102,6 +103,10 @@ class Run:
     def place_in_tables(self) -> tuple[int, str]:
         """A sort key: the place of its method, then the name of its row."""
         return self.method_facts.place, self.method.casefold()
+
+    def located(self, address: str) -> str:
+        """The address of a file of the split where the file is now; as stored where it is nowhere."""
+        return located(address, self.folder, self.split.get(WRITTEN))
 
     def records(self, kind: str) -> list[dict[str, Any]]:
         """The history of one kind ('step', 'epoch', 'validation') in step order.

@@ -46,10 +46,11 @@ def open_source(
     predictions: str | Path | None = None,
     predict_into: str | Path = "predictions",
     samples: int | None = None,
+    trust: bool = False,
 ) -> Source:
     """The run at `path`; or the scans at `path`, predicted now by `bundle`, or before, into `predictions`.
 
-    Raises ConfigError where it is not clear which of these is meant.
+    trust: as in `load_predictor`. Raises ConfigError where it is not clear which of these is meant.
     """
     if samples is not None and not bundle:
         raise ConfigError("--samples: for predicting scans now. Give the bundle that predicts with --bundle, too.")
@@ -62,7 +63,7 @@ def open_source(
     if bundle and predictions:
         raise ConfigError("--bundle predicts the scans now, --predictions takes what was predicted: give one of them.")
     if bundle:
-        return source_by_predicting(path, bundle, predict_into, samples)
+        return source_by_predicting(path, bundle, predict_into, samples, trust)
     if predictions:
         return source_of_predictions(path, predictions)
     raise ConfigError(
@@ -90,10 +91,10 @@ def source_of_run(folder: str | Path, scans: str | Path | None = None) -> Source
 
 
 def source_by_predicting(
-    scans: str | Path, bundle: str | Path, predictions: str | Path, samples: int | None = None
+    scans: str | Path, bundle: str | Path, predictions: str | Path, samples: int | None = None, trust: bool = False
 ) -> Source:
     """The scans, predicted by a trained bundle into `predictions`; finished ones are not predicted again."""
-    predictor = load_predictor(bundle, samples=samples, device=str(local_device()))
+    predictor = load_predictor(bundle, trust=trust, samples=samples, device=str(local_device()))
     listed = scans_in(scans)
     engine = PredictionEngine(predictor, listed, predictions, with_probabilities=False)
     engine.run()
@@ -125,10 +126,8 @@ def source_of_predictions(scans: str | Path, predictions: str | Path) -> Source:
 
 
 def _images_of(run: Run) -> dict[str, str]:
-    """Case -> address of its scan, inside the run folder where it is there."""
-    addresses = {case["id"]: case["image"] for case in run.split.get("cases", [])}
-    inside = {case: run.folder / address for case, address in addresses.items()}
-    return {case: str(inside[case]) if inside[case].is_file() else addresses[case] for case in addresses}
+    """Case -> address of its scan, where it is now."""
+    return {case["id"]: run.located(case["image"]) for case in run.split.get("cases", [])}
 
 
 def _existing(address: str | None) -> str | None:

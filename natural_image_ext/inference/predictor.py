@@ -49,6 +49,6 @@ class PicturePredictor:
         return {"samples": self.inferer.samples, "seed": self.seed, "size": self.size, "batch_size": self.batch_size}
 
 
-def load_picture_predictor(bundle: str | Path, **overrides: Any) -> PicturePredictor:
-    """The predictor of a trained bundle or of a run's folder; overrides that are None do not count."""
-    return parse_bundle(bundle, **overrides).get_parsed_content("predictor")
+def load_picture_predictor(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> PicturePredictor:
+    """The predictor of a trained bundle or of a run's folder; overrides and `trust` as in `parse_bundle`."""
+    return parse_bundle(bundle, trust=trust, **overrides).get_parsed_content("predictor")

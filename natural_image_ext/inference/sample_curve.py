@@ -25,13 +25,15 @@ from natural_image_ext.metrics import ERROR
 COLUMNS = ("samples", *metric_names((ERROR, UCE, CASE_SECONDS)))
 
 
-def write_picture_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
+def write_picture_curve(
+    run: str | Path, values: Sequence[int], limit: int | None = None, *, trust: bool = False
+) -> Path:
     """Write samples.csv into the folder of a finished run: a row for each number of samples.
 
     seconds: of the network alone, per picture. limit: only the first test pictures. Raises ConfigError.
     """
     counts = rising_counts(values)
-    predictor = load_picture_predictor(run, device=str(local_device()))
+    predictor = load_picture_predictor(run, trust=trust, device=str(local_device()))
     test = read_image_split(Path(run) / "split.json").test
     test = test if limit is None else test.take(range(min(limit, len(test))))
     if not len(test):

@@ -19,7 +19,7 @@ from natural_image_ext.metrics import MIOU, SECONDS_PER_IMAGE
 COLUMNS = ("samples", *metric_names((MIOU, PAVPU, CASE_SECONDS)))
 
 
-def write_scene_curve(run: str | Path, values: Sequence[int], limit: int | None = None) -> Path:
+def write_scene_curve(run: str | Path, values: Sequence[int], limit: int | None = None, *, trust: bool = False) -> Path:
     """Write samples.csv into the folder of a finished run: a row for each number of samples.
 
     seconds: of a prediction, mean over the images. limit: only the first test images. Raises ConfigError.
@@ -32,7 +32,7 @@ def write_scene_curve(run: str | Path, values: Sequence[int], limit: int | None 
     void, kept = int(read_facts(run)["void"]), kept_settings(run)
     rows = []
     for count in counts:
-        predictor = load_scene_predictor(run, samples=count, device=str(local_device()))
+        predictor = load_scene_predictor(run, trust=trust, samples=count, device=str(local_device()))
         with tempfile.TemporaryDirectory() as folder:
             metrics = SceneEvaluation(predictor, scenes, folder, void, **kept).run()
         rows.append(

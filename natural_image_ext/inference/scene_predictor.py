@@ -66,6 +66,6 @@ class ScenePredictor:
         }
 
 
-def load_scene_predictor(bundle: str | Path, **overrides: Any) -> ScenePredictor:
-    """The predictor of a trained bundle or of a run's folder; overrides that are None do not count."""
-    return parse_bundle(bundle, **overrides).get_parsed_content("predictor")
+def load_scene_predictor(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> ScenePredictor:
+    """The predictor of a trained bundle or of a run's folder; overrides and `trust` as in `parse_bundle`."""
+    return parse_bundle(bundle, trust=trust, **overrides).get_parsed_content("predictor")

@@ -39,7 +39,7 @@ class TrainingInThisProcess:
 @pytest.fixture
 def ended(monkeypatch, capfd):
     """Runs `medssl ARGUMENTS`; what it ended with: `code` and `text`, both outputs without line breaks of tables."""
-    monkeypatch.setattr(training, "subprocess", SimpleNamespace(Popen=TrainingInThisProcess, **vars(subprocess)))
+    monkeypatch.setattr(training, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": TrainingInThisProcess}))
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["medssl", *map(str, arguments)])

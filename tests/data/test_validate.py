@@ -231,6 +231,6 @@ def test_table_shows_errors_first():
     with console.capture() as capture:
         console.print(findings_table([warning, *findings(1)]))
     text = capture.get()
-    assert "1 errors, 1 warnings" in text
+    assert "1 error, 1 warning" in text
     assert "medssl[dicom]" in text
     assert text.index("case_0") < text.index("case_w")

@@ -52,7 +52,7 @@ def trained(monkeypatch):
     """Stands in for training and prediction: keeps the trainings and leaves runs whose Dice rises with the labels."""
     kept = []
 
-    def train_all(trainings, jobs):
+    def train_all(trainings, jobs, trust):
         for training in trainings:
             kept.append(training)
             lists = Path(training.keys["lists_dir"])
@@ -79,7 +79,7 @@ def trained(monkeypatch):
             rows = "".join(f"{name},organ,{0.5 + 0.1 * labelled + bonus}\n" for name in tests)
             (training.folder / "evaluation" / "per_case.csv").write_text("case,structure,dice\n" + rows)
 
-    def score_pool(run):
+    def score_pool(run, trust):
         waiting = [
             case["id"] for case in json.loads((run / "split.json").read_text())["cases"] if case["role"] == "unlabelled"
         ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from medssl.core.files import write_text_atomically
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.outputs import describe
 from medssl.inference.predictor import load_predictor
@@ -19,13 +19,14 @@ POOL = "pool.json"
 ORACLE = "oracle"
 
 
-def score_pool(run: Path) -> list[dict[str, Any]]:
+def score_pool(run: Path, trust: bool = False) -> list[dict[str, Any]]:
     """Records (`describe`) of the run's unlabelled cases with the true mean `dice` of each; kept in pool.json."""
     file = run / POOL
     if file.is_file():
         return json.loads(file.read_text())
-    predictor = load_predictor(run)
+    predictor = load_predictor(run, trust=trust)
     cases = read_split(run / "split.json").role("unlabelled")
+    require_scans(run / "split.json", cases)
     truth = Evaluation(predictor, cases, run).scoring
     records = []
     for case in cases:

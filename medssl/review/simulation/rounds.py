@@ -29,6 +29,7 @@ from medssl.report.tables import by_case, case_mean
 from medssl.review.simulation.gains import area_cell, gain_cell, mean_of
 from medssl.review.simulation.pool import ORACLE, offered, score_pool
 from medssl.review.strategies import STRATEGIES
+from medssl.security.gate import require_harmless
 from medssl.sweep import SweepRow, Training, train_all
 
 START = "start"
@@ -62,7 +63,7 @@ class Rounds:
 
     Every round trains anew, with the same keys, on all labels there are by then; the first training of a seed is shared
     by all strategies. Besides those of the queue, the strategy "oracle" corrects the worst predictions first, which is
-    not always the best order to learn from. What is finished is not done again.
+    not always the best order to learn from. What is finished is not done again. trust: the bundle may do harm.
     """
 
     row: SweepRow
@@ -73,6 +74,7 @@ class Rounds:
     per_round: int = 4
     rounds: int = 3
     seeds: Sequence[int] = (0,)
+    trust: bool = False
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.strategies if name not in (*STRATEGIES, ORACLE)]
@@ -83,22 +85,23 @@ class Rounds:
 
     def run(self, jobs: int = 1) -> RoundsResult:
         """Train and review, `jobs` processes at a time, and read what the test cases say."""
+        require_harmless(self.row.bundle, self.trust)
         chains = list(itertools.product(self.seeds, self.strategies))
         first = {seed: self._first_split(seed) for seed in self.seeds}
         splits = {(seed, strategy): first[seed] for seed, strategy in chains}
         runs = {(START, seed, 0): self._training(START, seed, 0, first[seed]) for seed in self.seeds}
-        train_all(list(runs.values()), jobs)
+        train_all(list(runs.values()), jobs, self.trust)
         for number in range(1, self.rounds + 1):
             before = {
                 (seed, strategy): runs[_training_name(strategy, number - 1), seed, number - 1].folder
                 for seed, strategy in chains
             }
-            records = _scored(sorted(set(before.values())), jobs)
+            records = _scored(sorted(set(before.values())), jobs, self.trust)
             for seed, strategy in chains:
                 ids = offered(records[before[seed, strategy]], strategy, self.per_round, seed)
                 splits[seed, strategy] = reviewed(splits[seed, strategy], ids)
                 runs[strategy, seed, number] = self._training(strategy, seed, number, splits[seed, strategy])
-            train_all([runs[strategy, seed, number] for seed, strategy in chains], jobs)
+            train_all([runs[strategy, seed, number] for seed, strategy in chains], jobs, self.trust)
         return self._result(runs)
 
     def _first_split(self, seed: int) -> Split:
@@ -156,13 +159,13 @@ def _training_name(strategy: str, number: int) -> str:
     return strategy if number > 0 else START
 
 
-def _scored(runs: Sequence[Path], jobs: int) -> dict[Path, list[dict[str, Any]]]:
+def _scored(runs: Sequence[Path], jobs: int, trust: bool) -> dict[Path, list[dict[str, Any]]]:
     """Run -> the records of its waiting cases, computed in `jobs` processes that share the cores."""
     if jobs == 1:
-        return {run: score_pool(run) for run in runs}
+        return {run: score_pool(run, trust) for run in runs}
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
-        return dict(zip(runs, pool.map(score_pool, runs), strict=True))
+        return dict(zip(runs, pool.map(score_pool, runs, itertools.repeat(trust)), strict=True))
 
 
 def reviewed(split: Split, ids: Sequence[str]) -> Split:
