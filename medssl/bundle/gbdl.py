@@ -8,9 +8,11 @@ from monai.engines import SupervisedEvaluator
 from torch import nn
 
 from medssl.bundle.keys import given_options
+from medssl.bundle.memory_need import cached_bytes, training_bytes
 from medssl.bundle.stage import patch_loader, stage_trainer
 from medssl.bundle.training import PARTS, ScanTraining
 from medssl.core.options import option
+from medssl.core.progress import say
 from medssl.engine.trainer import MethodTrainer, place
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.reconstructions import write_reconstructions
@@ -29,7 +31,7 @@ class FirstStageOptions:
     latent_epochs: int | None = option(None, "epochs of the first stage; half of all by default", at_least=1)
     latent_batch_size: int | None = option(None, "patches a step of the first stage", at_least=1)
     latent_labelled_per_batch: int | None = option(None, "labelled patches a step of the first stage", at_least=1)
-    latent_learning_rate: float | None = option(None, "learning rate of the first stage")
+    latent_learning_rate: float | None = option(None, "learning rate of the first stage", at_least=0)
     latent_steps: int | None = option(None, "length of the first stage's cosine; its steps by default", at_least=1)
     posterior_steps: int | None = option(None, "length of the second stage's cosine; its steps by default", at_least=1)
     health_cases: int = option(8, "unlabelled cases whose pseudo-labels are compared with hidden labels", at_least=0)
@@ -131,9 +133,15 @@ class GBDLTraining(ScanTraining):
     def finish_first(self) -> None:
         """End a process that trains the first stage alone."""
         finish_stage(self.session.folder, self.session.tracker)
+        say(f"The first stage is in {self.session.path}. Next: run second_stage with the same keys and --resume true.")
 
     def _described_method(self) -> Variant:
         return self.changes
+
+    def _memory_bytes(self) -> int | None:
+        batches = [self._batch_shape(self.first_stage.latent_batch_size), self._batch_shape()]
+        cached = cached_bytes(self.data, learns_from_unlabelled=True)
+        return training_bytes([self.teacher, self.network], batches, cached, with_average=False)
 
     def _health(self) -> SupervisedEvaluator:
         cases = self.data.split.with_hidden_labels(self.first_stage.health_cases)

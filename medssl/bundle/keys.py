@@ -10,26 +10,55 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import medssl
 from medssl.bundle.command import Command, current_command
 from medssl.core.errors import ConfigError
+from medssl.core.flags import flag
 from medssl.core.options import make_options, names_of, unknown_name
+from medssl.core.progress import say
 from medssl.core.seeding import be_deterministic
 from medssl.engine.explaining import explain_errors
 from medssl.inference.export import require_bundle
 
 Options = TypeVar("Options")
+_AROUND_A_RUN = {"imports", "initialize", "finalize"}
 _OF_MONAI = {"imports", "initialize", "run", "finalize"}  # keys that any configuration may have
 
 
 def begin(bundle_root: str | Path, seed: int, parts: Sequence[type]) -> None:
-    """Before anything is built: errors are explained, keys are checked, everything is seeded.
+    """Before anything is built: errors are explained, keys and their values are checked, everything is seeded.
 
     parts: the dataclasses of options that the bundle's parts have.
     """
     explain_errors()
+    command = current_command()
+    if command is not None:
+        explain_errors(flag(command.config.get("debug", False), "debug"))
+        data = command.config.get("dataset_name", "own data")
+        say(f"medssl {medssl.__version__}: {command.run_id} with the bundle {Path(bundle_root).name} on {data}")
+        require_run_id(command)
     require_bundle(bundle_root)
     check_keys(bundle_root, names_of(*parts))
+    check_values(parts)
     be_deterministic(seed)
+
+
+def require_run_id(command: Command) -> None:
+    """ConfigError unless the configuration has what is to be run: MONAI would look for it last."""
+    name = _top(command.run_id)
+    if name in command.config:
+        return
+    known = [key for key, value in command.config.items() if _is_run(key, value)]
+    raise ConfigError(f"{unknown_name(name, known, 'run id')} There are: {', '.join(known)}.")
+
+
+def check_values(parts: Sequence[type]) -> None:
+    """ConfigError for a value that an option does not take; expressions are checked when they have become values."""
+    command = current_command()
+    config = {} if command is None else command.config
+    for part in parts:
+        plain = {name: config[name] for name in names_of(part) if name in config and not _is_expression(config[name])}
+        make_options(part, plain)
 
 
 def given_options(kind: type[Options], listed: Mapping[str, Any]) -> Options:
@@ -46,7 +75,7 @@ def given_by_name(names: Iterable[str]) -> dict[str, Any]:
     config = {} if command is None else command.config
     values = {name: config[name] for name in names if name in config}
     for name, value in values.items():
-        if isinstance(value, str) and value.startswith(("$", "@", "%")):
+        if _is_expression(value):
             raise ConfigError(f"{name} '{value}': an expression. This key takes a plain value.")
     return values
 
@@ -99,6 +128,16 @@ def _refuse_lost(name: str, shipped: list[dict[str, Any]]) -> None:
         if part not in known:
             raise ConfigError(unknown_name(part, known, f"{name}: part"))
         sections = [section[part] for section in sections if isinstance(section.get(part), dict)]
+
+
+def _is_expression(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(("$", "@", "%"))
+
+
+def _is_run(name: str, value: Any) -> bool:
+    """Whether a key names steps that MONAI can run, such as `training`: a list of expressions."""
+    is_list = isinstance(value, list) and bool(value)
+    return name not in _AROUND_A_RUN and is_list and all(str(step).startswith("$") for step in value)
 
 
 def _top(name: str) -> str:

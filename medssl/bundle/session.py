@@ -14,11 +14,10 @@ from medssl.bundle.command import current_command
 from medssl.bundle.provenance import command_line, flatten, source_commit
 from medssl.core.flags import flag
 from medssl.core.options import option
+from medssl.core.progress import say
 from medssl.core.run_folder import RunFolder
 from medssl.engine.tracking import MlflowTracker, NoTracker, Tracker, default_tracking_uri
 from medssl.methods.facts import MethodFacts
-
-LARGE_ON_CPU = 5_000_000  # parameters
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class SessionOptions:
     save_interval: int = option(1, "epochs from one checkpoint to the next", at_least=1, incidental=True)
     num_workers: int = option(2, "processes that load data", at_least=0, incidental=True)
     amp: bool | None = option(None, "mixed precision; by default where there is a GPU")
+    debug: bool = option(False, "show the whole traceback of an error", place=True)
 
 
 class DataOfRun(Protocol):
@@ -93,10 +93,14 @@ class Session:
     def amp(self) -> bool:
         return torch.cuda.is_available() if self.options.amp is None else self.options.amp
 
+    @property
+    def path(self) -> Path:
+        """Where the run lies, or will lie."""
+        return Path(self.options.output_dir or f"runs/{self.bundle}/{self.run_name}")
+
     @cached_property
     def folder(self) -> RunFolder:
-        path = self.options.output_dir or f"runs/{self.bundle}/{self.run_name}"
-        return open_run(path, self._facts(), self.split, self.network, self.options.resume)
+        return open_run(self.path, self._facts(), self.split, self.network, self.options.resume)
 
     @cached_property
     def tracker(self) -> Tracker:
@@ -133,10 +137,10 @@ def open_run(
         "bundle_root": None if command is None or command.bundle_root is None else str(command.bundle_root.resolve()),
         "config": {} if command is None else flatten(command.config),
     }
+    if resume and not (Path(path) / "run.json").is_file():
+        say(f"nothing to resume in {path}: a new run begins")
     if resume and (Path(path) / "split.json").is_file():
         split.write(Path(path) / "split.json")  # refuses another split before the run is touched
-    if not torch.cuda.is_available() and parameters > LARGE_ON_CPU:
-        print("No GPU was found: full size takes days here. The overlay bench.json fits a CPU.", flush=True)
     folder = RunFolder(path, resume, all_facts)
     if folder.is_writer:
         split.write(folder.path / "split.json")

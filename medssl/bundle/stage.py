@@ -24,7 +24,7 @@ class StageOptions:
 
     batch_size: int = option(4, "patches a step", at_least=1)
     labelled_per_batch: int | None = option(None, "labelled patches a step; half of them by default", at_least=1)
-    learning_rate: float = option(0.0001, "learning rate of Adam, at its first step")
+    learning_rate: float = option(0.0001, "learning rate of Adam, at its first step", at_least=0)
     max_epochs: int | None = option(None, "epochs; the data set's by default", at_least=1)
     steps_per_epoch: int | None = option(None, "steps an epoch; as the thesis counts by default", at_least=1)
     cosine_steps: int | None = option(None, "steps until the learning rate is 0; all by default", at_least=1)

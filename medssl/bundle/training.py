@@ -1,10 +1,12 @@
 """A training on scans, from its choices to its last step: what the train.json of a bundle for scans is wired with."""
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import ignite.distributed as idist
 import torch
 from monai.engines import SupervisedEvaluator
 from monai.inferers import SlidingWindowInferer
@@ -12,11 +14,15 @@ from torch import nn
 
 from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation, window_of
 from medssl.bundle.keys import given_by_name, given_options
+from medssl.bundle.memory_need import cached_bytes, require_training_memory, training_bytes
 from medssl.bundle.networks import NetworkOptions, prepared_network, require_fitting
 from medssl.bundle.scan_data import ScanData, ScanDataOptions
 from medssl.bundle.session import Session, SessionOptions, default_run_name
 from medssl.bundle.stage import ScanSchedule, StageOptions, patch_loader, stage_trainer
+from medssl.bundle.story import TrainingPlan, commands_after_scans, size_text, tell_end
 from medssl.core.options import make_options, marked, names_of
+from medssl.core.output_folder import require_output_folder
+from medssl.data.scan_shapes import require_fitting_patch
 from medssl.engine.trainer import MethodTrainer
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.export import require_bundle
@@ -136,18 +142,54 @@ class ScanTraining:
         )
 
     def check(self) -> None:
-        """Raise before anything is written: DataError for a bad case, ConfigError for a network that does not fit.
+        """Say what is going to be done; raise before anything is written, what takes least time first.
 
-        ConfigError, too, for a back end that cannot evaluate what is trained.
+        ConfigError for a back end, a network, a folder, a patch or a need of memory that does not fit, DataError for a
+        bad case.
         """
         require_bundle(self.bundle_root, self.inference_options.backend)
-        self.data.check(self.session_options.runs_dir)
-        _ = self.network
+        session = self.session  # its network is checked
+        if idist.get_rank() == 0:  # it may have made the folder when the others look
+            require_output_folder(session.path, session.options.resume)
+        if self.data.options.patch_size is not None:
+            require_fitting_patch(self.data.split.cases, self.data.pipeline)
+        plan = self.plan()
+        plan.tell()
+        require_training_memory(plan.memory_bytes, self.device)
+        self.data.check(session.options.runs_dir)
+
+    def plan(self) -> TrainingPlan:
+        """What is going to be trained, on what and for how long."""
+        asked, schedule, patch = self.data.options, self.schedule, self.data.patch_size
+        return TrainingPlan(
+            method=self.session.title,
+            data=f"{asked.dataset_name} in {asked.dataset_dir}",
+            cases="cases",
+            counts=self.data.split.counts,
+            network=self.network,
+            input=f"{size_text(patch)} voxels, {schedule.batch_size} patches a step",
+            voxels_per_step=schedule.batch_size * math.prod(patch),
+            epochs=schedule.epochs,
+            steps_per_epoch=schedule.steps_per_epoch,
+            device=self.device,
+            folder=self.session.path,
+            memory_bytes=self._memory_bytes(),
+        )
 
     def finish(self) -> None:
-        """Export, test, finish the run."""
+        """Export, test, finish the run, and say what came of it."""
         evaluation = ScanEvaluation(self.evaluated, self.data, self.session, self.bundle_root, self.inference_options)
         evaluation.run()
+        tell_end(self.session.path, commands_after_scans(self.session.path))
+
+    def _memory_bytes(self) -> int | None:
+        """What the training needs, by an estimate."""
+        with_unlabelled = self.session.method_facts.learns_from_unlabelled
+        cached = cached_bytes(self.data, with_unlabelled)
+        return training_bytes([self.network], [self._batch_shape()], cached, with_average=with_unlabelled)
+
+    def _batch_shape(self, batch_size: int | None = None) -> tuple[int, ...]:
+        return (batch_size or self.schedule.batch_size, 1, *self.data.patch_size)
 
     def _described_method(self) -> Any:
         """What the session notes of the method: anything with `facts`."""

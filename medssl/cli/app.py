@@ -103,6 +103,11 @@ def _options(
     """Options that every command has; `main` reads --debug wherever it stands."""
 
 
+def say(text: str) -> None:
+    """Print a sentence as it is: paths are not coloured, brackets are no markup, lines are not folded."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def main() -> None:
     """Run the command; an error is printed as one sentence, with --debug as Python's traceback."""
     arguments = sys.argv[1:]

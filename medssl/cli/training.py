@@ -31,7 +31,7 @@ def train(
 
     folder = find_bundle(bundle)
     files = config_files(folder, "train", overlay or ())
-    _run("training", folder, files, keys_of(context.args), trust)
+    _run("training", [folder], files, keys_of(context.args), trust)
 
 
 @app.command(context_settings=KEYS)
@@ -50,22 +50,24 @@ def evaluate(
     facts = read_facts(run)
     stored = facts.get("bundle_root")
     folder = Path(stored) if stored and Path(stored, "configs").is_dir() else find_bundle(facts["bundle"])
-    trusted = {"trust": "true"} if trust else {}  # the run's own bundle is checked by the process that opens it
+    trusted = {"trust": "true"} if trust else {}  # for the process that opens the run's own bundle
     keys = {**keys_of(context.args), "output_dir": str(run), **trusted}
-    _run("evaluating", folder, config_files(folder, "evaluate"), keys, trust)
+    _run("evaluating", [folder, run], config_files(folder, "evaluate"), keys, trust)
 
 
-def _run(run_id: str, bundle: Path, files: list[Path], keys: dict[str, str], trust: bool) -> None:
-    """Run MONAI's command in a process of its own, if nothing in the bundle could do harm."""
+def _run(run_id: str, bundles: list[Path], files: list[Path], keys: dict[str, str], trust: bool) -> None:
+    """Run MONAI's command in a process of its own, if nothing in the bundles that it opens could do harm."""
     from medssl.core.shipped_bundles import shipped_bundles
     from medssl.core.stock_command import as_run, as_typed, stock_command
 
     arguments = stock_command(run_id, files, keys)
     console.print(as_typed(arguments), highlight=False, markup=False, soft_wrap=True)
-    if bundle not in shipped_bundles().values():
+    strange = [bundle for bundle in bundles if bundle not in shipped_bundles().values()]
+    if strange and not trust:
         from medssl.security import require_harmless
 
-        require_harmless(bundle, trust)
+        for bundle in strange:
+            require_harmless(bundle)
     process = subprocess.Popen(as_run(arguments))
     try:
         code = process.wait()

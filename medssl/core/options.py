@@ -23,6 +23,7 @@ def option(
     at_least: float | None = None,
     at_most: float | None = None,
     choices: Sequence[str] = (),
+    length: int | None = None,
     incidental: bool = False,
     place: bool = False,
 ) -> Any:
@@ -30,8 +31,8 @@ def option(
 
     symbol: of a coefficient that a sweep may vary, for matplotlib, and what it `weighs` or counts, in a word or two;
     without a symbol the option is no coefficient. The limits count as allowed. A text is one of `choices` where there
-    are any. incidental: runs may differ in it and still be the same experiment. place: it says where a run reads and
-    writes, so that it is incidental and means nothing to another run.
+    are any. length: of a list. incidental: runs may differ in it and still be the same experiment. place: it says where
+    a run reads and writes, so that it is incidental and means nothing to another run.
     """
     facts = {
         "meaning": meaning,
@@ -40,6 +41,7 @@ def option(
         "at_least": at_least,
         "at_most": at_most,
         "choices": tuple(choices),
+        "length": length,
         "incidental": incidental or place,
         "place": place,
     }
@@ -130,6 +132,12 @@ def _checked_list(field: dataclasses.Field, hint: Any, value: Any) -> list:
     if not is_list or not all(_is_of_kind(item, kinds) for item in value):
         expected = "numbers such as 8,8,8" if float in kinds else "whole numbers such as 8,8,8"
         raise ConfigError(f"{field.name}: expected {expected} ({field.metadata['meaning']}).")
+    length = field.metadata.get("length")
+    if length is not None and len(value) != length:
+        shown = ",".join(str(item) for item in value)
+        raise ConfigError(
+            f"{field.name} {shown}: {len(value)} numbers, expected {length} ({field.metadata['meaning']})."
+        )
     for item in value:
         _refuse_outside(field, item)
     return list(value) if float in kinds else [int(item) for item in value]

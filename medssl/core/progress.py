@@ -30,11 +30,15 @@ _BAR_SECONDS = 0.25
 
 
 class Work:
-    """A piece of work with so many steps; without a total nobody knows how many."""
+    """A piece of work with so many steps; without a total nobody knows how many.
 
-    def __init__(self, title: str, total: int | None = None, unit: str = "") -> None:
+    done: steps that an earlier process did. part: how much of further steps is done, where no other work tells it.
+    """
+
+    def __init__(self, title: str, total: int | None = None, unit: str = "", done: int = 0) -> None:
         self.title, self.total, self.unit = title, total, unit
-        self.done = 0
+        self.done = self.done_before = done
+        self.part = 0.0
         self.started = time.monotonic()
 
     def advance(self, steps: int = 1) -> None:
@@ -51,15 +55,30 @@ class Work:
 @contextmanager
 def work(title: str, total: int | None = None, unit: str = "") -> Iterator[Work]:
     """Show a piece of work while the block runs, which counts its steps with `advance`."""
-    piece = Work(title, total, unit)
-    is_shown = _is_first_process()
-    if is_shown:
-        _display.begin(piece)
+    piece = begin_work(title, total, unit)
     try:
         yield piece
     finally:
-        if is_shown:
-            _display.end(piece)
+        end_work(piece)
+
+
+def begin_work(title: str, total: int | None = None, unit: str = "", done: int = 0) -> Work:
+    """Show a piece of work until `end_work`, where no block can hold it: a handler of an engine's events begins it."""
+    piece = Work(title, total, unit, done)
+    if is_first_process():
+        _display.begin(piece)
+    return piece
+
+
+def end_work(piece: Work) -> None:
+    """Show a piece of work no more; one that has ended stays so."""
+    _display.end(piece)
+
+
+def say(text: str) -> None:
+    """Print a line, if this is the process that speaks."""
+    if is_first_process():
+        print(text, flush=True)
 
 
 def tracked(items: Iterable[Item], title: str, unit: str = "", total: int | None = None) -> Iterator[Item]:
@@ -72,7 +91,7 @@ def tracked(items: Iterable[Item], title: str, unit: str = "", total: int | None
             piece.advance()
 
 
-def _is_first_process() -> bool:
+def is_first_process() -> bool:
     """Whether this is the process that speaks: no worker, and the first of several that train together."""
     return multiprocessing.parent_process() is None and os.environ.get("RANK", "0") == "0"
 
@@ -81,20 +100,22 @@ def line_of(works: list[Work], now: float) -> str:
     """One line for a log: `evaluation: 3 of 20 cases, p07: 48 of 96 windows (35 s, about 4 min left)`."""
     seconds = now - works[0].started
     fraction = _fraction(works)
-    left = f", about {_duration(seconds / fraction - seconds)} left" if 0.0 < fraction < 1.0 else ""
-    return f"{', '.join(piece.text() for piece in works)} ({_duration(seconds)}{left})"
+    left = f", about {duration_text(seconds / fraction - seconds)} left" if 0.0 < fraction < 1.0 else ""
+    return f"{', '.join(piece.text() for piece in works)} ({duration_text(seconds)}{left})"
 
 
 def _fraction(works: list[Work]) -> float:
     """How much of the outermost work is done; a step that others go on in counts in part."""
     fraction = 0.0
     for piece in reversed(works):
-        if piece.total:
-            fraction = min(1.0, (piece.done + fraction) / piece.total)
+        ahead = (piece.total or 0) - piece.done_before
+        if ahead > 0:
+            fraction = min(1.0, (piece.done - piece.done_before + max(fraction, piece.part)) / ahead)
     return fraction if works[0].total else 0.0
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """`35 s`, `4 min` or `2.5 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:
@@ -127,6 +148,8 @@ class _Display:
 
     def end(self, piece: Work) -> None:
         with self.lock:
+            if piece not in self.works:
+                return
             self.works.remove(piece)
             task = self.tasks.pop(id(piece), None)
             if self.bars is not None and task is not None:
@@ -181,6 +204,7 @@ def _bars() -> Progress:
         console=Console(stderr=True),
         transient=True,
         auto_refresh=False,
+        redirect_stdout=sys.stdout.isatty(),  # what goes into a file must not turn up beside the bars
     )
 
 

@@ -1,15 +1,13 @@
-"""Handlers of the trainer: record what happens, keep checkpoints, show progress."""
+"""Handlers of the trainer: record what happens, keep checkpoints; all that a training attaches."""
 
 import contextlib
 import json
 import logging
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from ignite.engine import Engine, Events
-from ignite.handlers import ProgressBar
 from monai.engines import Evaluator
 from monai.handlers import ValidationHandler
 from torch import Tensor
@@ -17,9 +15,14 @@ from torch import Tensor
 from medssl.core.checkpoint import CheckpointStore
 from medssl.core.errors import CheckpointError, ConfigError
 from medssl.core.files import write_text_atomically
+from medssl.core.progress import say
 from medssl.core.run_folder import RunFolder, read_facts
+from medssl.engine.interruption import interruption
+from medssl.engine.showing import ShowProgress
 from medssl.engine.tracking import Tracker
 from medssl.engine.trainer import MethodTrainer, TrainingDiverged
+
+__all__ = ["KeepCheckpoints", "RecordProgress", "ShowProgress", "TrainingHandlers"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +31,7 @@ class RecordProgress:
     """Writes losses of every step, their mean of every epoch and validation results to the folder and to MLflow.
 
     stage: the stage's name in the records of a run with several, where losses of different stages have other names in
-    MLflow too. health: an evaluator whose results are no validation.
+    MLflow too. health: an evaluator whose results are no validation. checkpoints: of the stage, in the run's folder.
     """
 
     def __init__(
@@ -38,8 +41,10 @@ class RecordProgress:
         validator: Engine | None = None,
         stage: str = "",
         health: Engine | None = None,
+        checkpoints: str = "checkpoints",
     ) -> None:
         self.folder, self.tracker, self.validator, self.health = folder, tracker, validator, health
+        self._checkpoints = checkpoints
         self._named = {"stage": stage} if stage else {}
         self._prefix = f"{stage}_" if stage else ""
         self._rows: list[tuple[int, dict[str, float]]] = []
@@ -92,6 +97,8 @@ class RecordProgress:
         with contextlib.suppress(OSError):  # on a full disk, what filled it is the error to show
             self._note_failure(trainer, error)
         self.tracker.finish("FAILED")
+        if isinstance(error, KeyboardInterrupt):
+            raise interruption(self.folder, trainer, self._checkpoints) from error
         raise error
 
     def _note_failure(self, trainer: MethodTrainer, error: BaseException) -> None:
@@ -127,6 +134,7 @@ class KeepCheckpoints:
     def attach(self, trainer: MethodTrainer) -> None:
         if self.folder.resumed and self.store.files():
             trainer.load_state_dict(self.store.load_latest(trainer.state.device)[0])
+            say(_resumed_text(trainer, self.store))
         elif self.taken_from is not None:
             self._take(self.taken_from, trainer)
         elif self.folder.resumed:
@@ -166,34 +174,12 @@ class KeepCheckpoints:
             self.store.save(trainer.state_dict(), epoch)
 
 
-class ShowProgress:
-    """A progress bar in a terminal, one plain line an epoch elsewhere."""
-
-    def __init__(self, folder: RunFolder, validator: Engine | None = None, title: str = "training") -> None:
-        self.folder, self.validator, self.title = folder, validator, title
-
-    def attach(self, trainer: MethodTrainer) -> None:
-        if not self.folder.is_writer:
-            return
-        if sys.stderr.isatty():
-            bar = ProgressBar(persist=False, desc=self.title, ncols=100)
-            bar.attach(trainer, output_transform=lambda losses: {"loss": losses["loss"]})
-        else:
-            trainer.add_event_handler(Events.EPOCH_COMPLETED, self._print_epoch)
-        if self.validator is not None:
-            self.validator.add_event_handler(Events.COMPLETED, self._print_validation, trainer)
-
-    def _print_epoch(self, trainer: MethodTrainer) -> None:
-        seconds = trainer.state.times["EPOCH_COMPLETED"]
-        loss = trainer.state.metrics.get("epoch_loss", trainer.state.output["loss"])
-        self._say(trainer, f"loss {loss:.4f}  {seconds:.1f} s")
-
-    def _print_validation(self, validator: Engine, trainer: MethodTrainer) -> None:
-        values: dict[str, Any] = validator.state.metrics
-        self._say(trainer, "validation " + "  ".join(f"{name} {float(value):.4f}" for name, value in values.items()))
-
-    def _say(self, trainer: MethodTrainer, text: str) -> None:
-        print(f"{self.title}: epoch {trainer.state.epoch}/{trainer.state.max_epochs}  {text}", flush=True)
+def _resumed_text(trainer: MethodTrainer, store: CheckpointStore) -> str:
+    """Where a resumed training goes on."""
+    last, total = trainer.state.epoch, trainer.state.max_epochs
+    if trainer.is_finished:
+        return f"{store.folder}: all {total} epochs are trained already"
+    return f"{store.folder}: goes on with epoch {last + 1} of {total}"
 
 
 class TrainingHandlers:
@@ -217,8 +203,8 @@ class TrainingHandlers:
     ) -> None:
         given = [engine for engine in (validator, health) if engine is not None]
         self.handlers: list[Any] = [
-            RecordProgress(folder, tracker, validator, stage, health),
-            ShowProgress(folder, validator, f"stage {stage}" if stage else "training"),
+            RecordProgress(folder, tracker, validator, stage, health, checkpoints),
+            ShowProgress(folder, validator, f"stage {stage}" if stage else "training", health),
             *(ValidationHandler(val_interval, engine) for engine in given if _has_cases(engine)),
             KeepCheckpoints(folder, checkpoints, save_interval, taken_from=taken_from, followed_by=followed_by),
         ]

@@ -1,5 +1,6 @@
 """The one trainer of every method: a MONAI trainer whose step is the method's own."""
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -68,6 +69,7 @@ class MethodTrainer(Trainer):
         self.max_grad_norm = max_grad_norm
         self.first_epoch = self.state.epoch = first_epoch
         self.steps_per_epoch = len(train_data_loader)
+        self.at_end = contextlib.ExitStack()  # what handlers leave to be done when `run` ends, also by an error
         self.state.iteration = first_epoch * self.steps_per_epoch
         self.grad_scaler = torch.amp.GradScaler(self.state.device.type, enabled=amp)
         self.step_module = DistributedDataParallel(method) if idist.get_world_size() > 1 else method
@@ -81,6 +83,7 @@ class MethodTrainer(Trainer):
         try:
             super().run()
         finally:
+            self.at_end.close()
             self.optimizer.zero_grad(set_to_none=True)  # a next stage has better use for the memory
             # lets persistent workers and their memory go now; left to the garbage collector it takes 5 s a worker
             if isinstance(self.data_loader, DataLoader):

@@ -17,6 +17,7 @@ from typing import Any
 from medssl.core.errors import ConfigError, DataError, MedsslError
 from medssl.core.files import FolderLock
 from medssl.core.flags import flag
+from medssl.core.prediction_options import checked_sampling
 from medssl.core.run_folder import read_facts
 from medssl.data.datasets import dataset_facts
 from medssl.data.dicom_folders import dicom_files
@@ -98,6 +99,7 @@ class LabelServer:
         require_extra()
         self._check_host()
         check_strategy(self.strategy)
+        checked_sampling({"samples": self.samples})
         bundle = trained_bundle(self.bundle or newest_run()).resolve()
         require_harmless(bundle, self.trust)
         studies = self._checked_studies()

@@ -6,6 +6,8 @@ Maps are (batch, channel, height, width, depth), vectors (batch, depth, dimensio
 import torch
 from torch import Tensor, nn
 
+from medssl.core.precision import without_autocast
+
 KERNEL, STRIDE, PADDING = (3, 3, 1), (2, 2, 1), (1, 1, 0)
 
 
@@ -61,7 +63,7 @@ class VectorToSlice(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         small = self.unflatten(self.linear(vectors))
         # CPUs without native bfloat16 crash in this transposed convolution; it is small enough for float32
-        with torch.autocast(vectors.device.type, enabled=False):
+        with without_autocast(vectors.device):
             return self.grow(small.to(self.grow.weight.dtype), output_size=[*self.size, small.shape[-1]])
 
 

@@ -107,7 +107,7 @@ class LRL(nn.Module):
 
     def forward(self, x: Tensor, labelled: Tensor | None = None) -> LRLOutput:
         """All that the losses need. labelled (B,) bool: the patches whose logits are wanted, all by default."""
-        wanted = torch.ones(len(x), dtype=torch.bool, device=x.device) if labelled is None else labelled
+        wanted = slice(None) if labelled is None else labelled
         if not self.uses_latent:
             return LRLOutput(self.label_logits(self.label_encoder(x[wanted]), None), None, None)
         image_features = self.image_encoder(x)

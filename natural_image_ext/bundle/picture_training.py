@@ -9,12 +9,13 @@ from monai.engines import SupervisedEvaluator
 from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.session import Session
 from medssl.bundle.stage import session_trainer
+from medssl.bundle.story import tell_end
 from medssl.core.options import names_of
 from medssl.engine.trainer import MethodTrainer
 from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
 from medssl.report.finish import finish_run
-from natural_image_ext.bundle.begin import PICTURE_PARTS, NaturalTraining
+from natural_image_ext.bundle.begin import PICTURE_PARTS, NaturalTraining, commands_after_images
 from natural_image_ext.bundle.options import PictureOptions
 from natural_image_ext.bundle.picture_data import PictureData
 from natural_image_ext.data.views import SemiSupervisedPictures, Views, make_picture_loader
@@ -41,6 +42,10 @@ class PictureChoices:
     @property
     def facts(self) -> MethodFacts:
         return self.recipe.facts
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.options.steps_per_epoch
 
     @property
     def total_steps(self) -> int:
@@ -71,6 +76,7 @@ class PictureTraining(NaturalTraining):
     """The one stage of a training on pictures, and what comes before and after it."""
 
     bundle = "np_match"
+    images = "pictures"
     parts = PICTURE_PARTS
 
     def __init__(self, network: Classifier, data: PictureData, choices: PictureChoices, **shared: Any) -> None:
@@ -86,9 +92,12 @@ class PictureTraining(NaturalTraining):
     def schedule(self) -> PictureChoices:
         return self.choices
 
-    def check(self) -> None:
-        """Raise DataError for a picture that cannot be read, before anything is written."""
-        self.data.check(self.session_options.runs_dir)
+    def input_size(self) -> tuple[int, int]:
+        return self.data.size, self.data.size
+
+    def images_a_step(self) -> tuple[int, int]:
+        labelled = self.choices.of_recipe("batch_size")
+        return labelled, labelled * self.choices.of_recipe("ratio")
 
     @cached_property
     def method(self) -> AveragedMethod:
@@ -157,7 +166,7 @@ class PictureTraining(NaturalTraining):
         )
 
     def finish(self) -> None:
-        """Export, test, finish the run."""
+        """Export, test, finish the run, and say what came of it."""
         folder, tracker = self.session.folder, self.session.tracker
         source = self.data.source
         predictor = PicturePredictor(
@@ -172,3 +181,4 @@ class PictureTraining(NaturalTraining):
         export_classifier(folder, self.bundle_root, predictor)
         PictureEvaluation(predictor, self.data.split.test, folder.path / "evaluation").run()
         finish_run(folder, tracker)
+        tell_end(self.session.path, commands_after_images(self.session.path, "PICTURES"))

@@ -10,13 +10,14 @@ from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.bundle.stage import session_trainer
+from medssl.bundle.story import tell_end
 from medssl.core.options import names_of
 from medssl.data.image_batches import SemiSupervisedImages, make_image_loader
 from medssl.engine.trainer import MethodTrainer
 from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
 from medssl.report.finish import finish_run
-from natural_image_ext.bundle.begin import SCENE_PARTS, NaturalTraining
+from natural_image_ext.bundle.begin import SCENE_PARTS, NaturalTraining, commands_after_images
 from natural_image_ext.bundle.options import SceneOptions
 from natural_image_ext.bundle.scene_data import SceneData
 from natural_image_ext.data.scene_views import SceneViews, SemiSupervisedScenes
@@ -102,9 +103,9 @@ class SegmentationTraining(NaturalTraining):
         """What the run's folder is named after besides the data."""
         return f"{self.choices.options.variant}_{self.choices.options.head}"
 
-    def check(self) -> None:
-        """Raise DataError for a file that cannot be read, before anything is written."""
-        self.choices.data.check(self.session_options.runs_dir)
+    def images_a_step(self) -> tuple[int, int]:
+        size = self.choices.of_recipe("batch_size")
+        return size, size
 
     @cached_property
     def method(self) -> AveragedMethod:
@@ -153,6 +154,10 @@ class SceneTraining(SegmentationTraining):
         asked = self.data.options
         return self.open_session(self.data.source, self.data.split, asked, self.choices, self.variant, asked.lists_dir)
 
+    def input_size(self) -> tuple[int, int]:
+        side = self.choices.of_recipe("crop")
+        return side, side
+
     @cached_property
     def dataset(self) -> SemiSupervisedScenes:  # type: ignore[override]
         choices = self.choices
@@ -178,7 +183,7 @@ class SceneTraining(SegmentationTraining):
         )
 
     def finish(self) -> None:
-        """Export, test, finish the run."""
+        """Export, test, finish the run, and say what came of it."""
         folder, choices, source = self.session.folder, self.choices, self.data.source
         predictor = ScenePredictor(
             self.method.evaluated,
@@ -199,3 +204,4 @@ class SceneTraining(SegmentationTraining):
             pavpu_threshold_nats=choices.options.pavpu_threshold_nats,
         ).run()
         finish_run(folder, self.session.tracker)
+        tell_end(self.session.path, commands_after_images(self.session.path, "IMAGES"))

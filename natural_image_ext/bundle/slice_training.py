@@ -7,6 +7,7 @@ from monai.engines import SupervisedEvaluator
 
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
+from medssl.bundle.story import commands_after_scans, tell_end
 from medssl.data.slice_views import SliceViews
 from medssl.data.slices import SemiSupervisedSlices
 from medssl.engine.validation import segmentation_validator
@@ -23,6 +24,7 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork
 class SliceTraining(SegmentationTraining):
     """A training on slices."""
 
+    images = "scans"
     parts = SLICE_PARTS
 
     def __init__(self, network: SegmentationNetwork, data: ScanData, choices: SceneChoices, **shared: Any) -> None:
@@ -33,6 +35,10 @@ class SliceTraining(SegmentationTraining):
     def session(self) -> Session:  # type: ignore[override]
         data = self.data
         return self.open_session(data.pipeline, data.split, data.options, self.choices, self.variant)
+
+    def input_size(self) -> tuple[int, int]:
+        height, width, _depth = self.data.patch_size
+        return height, width
 
     @cached_property
     def dataset(self) -> SemiSupervisedSlices:  # type: ignore[override]
@@ -53,7 +59,7 @@ class SliceTraining(SegmentationTraining):
         return segmentation_validator(self.method.evaluated, scans, inferer, classes, self.device, self.session.amp)
 
     def finish(self) -> None:
-        """Export, test, finish the run."""
+        """Export, test, finish the run, and say what came of it."""
         folder, asked = self.session.folder, self.choices.options
         inferer = SliceInferer(samples=asked.samples, slice_batch=asked.slice_batch)
         predictor = Predictor(
@@ -62,3 +68,4 @@ class SliceTraining(SegmentationTraining):
         export_slices(folder, self.bundle_root, predictor)
         Evaluation(predictor, self.data.split.role("test"), folder.path / "evaluation").run()
         finish_run(folder, self.session.tracker)
+        tell_end(self.session.path, commands_after_scans(self.session.path))

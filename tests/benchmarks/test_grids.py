@@ -22,7 +22,7 @@ BEGIN = {
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda path: path.stem)
 def test_keys_of_every_row_are_known_to_its_bundle(grid, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("medssl.bundle.keys.explain_errors", lambda: None)
+    monkeypatch.setattr("medssl.bundle.keys.explain_errors", lambda debug=None: None)
     trainings = [training for sweep in sweeps_of_file(grid, tmp_path) for training in sweep.trainings()]
     rows = {training.row.name: training for training in trainings}
     assert rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from medssl import __version__
 from medssl.bundle import Command, ScanData, run_bundle
 from medssl.bundle.command import started
 from medssl.bundle.evaluation import InferenceOptions, window_of
@@ -47,14 +48,14 @@ METHODS = {"mcdropout_unet3d": "supervised", "teacher_student": "mean_teacher"}
 def check(bundles_dir, monkeypatch):
     """Begins a training by a command with these keys, as train.json does, without anything that lasts."""
     monkeypatch.setattr("medssl.bundle.keys.be_deterministic", lambda seed: None)
-    monkeypatch.setattr("medssl.bundle.keys.explain_errors", lambda: None)
+    monkeypatch.setattr("medssl.bundle.keys.explain_errors", lambda debug=None: None)
 
     def checked(bundle="teacher_student", overlays=(), root=None, **keys):
         from natural_image_ext.bundle import begin_pictures, begin_scenes
 
         root = root or bundles_dir / bundle
         files = (str(root / "configs" / "train.json"), *map(str, overlays))
-        with started(Command.of_arguments(config_file=list(files), **keys)):
+        with started(Command.of_arguments(run_id="training", config_file=list(files), **keys)):
             if bundle == "np_match":
                 begin_pictures(root, 0)
             elif bundle == "np_semiseg":
@@ -140,18 +141,35 @@ def test_an_own_key_that_another_value_refers_to_is_accepted(check, tmp_path):
         check(overlays=[overlay])
 
 
+def test_a_value_of_a_wrong_type_is_refused_before_anything_is_built(check, tmp_path):
+    with pytest.raises(ConfigError, match=r"ema_decay 'slow': expected a number"):
+        check(ema_decay="slow")
+    overlay = tmp_path / "mine.json"
+    overlay.write_text(json.dumps({"save_interval": 0.5}))
+    with pytest.raises(ConfigError, match=r"save_interval 0.5: expected a whole number"):
+        check(overlays=[overlay])
+
+
+def test_a_training_says_first_what_it_is_going_to_do(check, capsys):
+    with pytest.raises(ConfigError):
+        check(dataset_name="liver", labeled=4)
+    assert f"medssl {__version__}: training with the bundle teacher_student on liver" in capsys.readouterr().out
+
+
 def test_options_of_another_method_are_refused(check):
     with pytest.raises(ConfigError, match="key 'consistency_weight' is unknown"):
         check("mcdropout_unet3d", consistency_weight=0.1)
 
 
 @pytest.mark.parametrize("bundle", OLD_KEYS)
-def test_every_key_of_the_bundles_of_before_is_accepted(check, bundle):
+def test_every_key_of_the_bundles_of_before_is_accepted(check, bundle, monkeypatch):
+    monkeypatch.setattr("medssl.bundle.keys.check_values", lambda parts: None)
     for key in OLD_KEYS[bundle]:
         check(bundle, **{key: "x"})
 
 
-def test_every_key_of_the_overlay_for_slices_of_before_is_accepted(check, bundles_dir):
+def test_every_key_of_the_overlay_for_slices_of_before_is_accepted(check, bundles_dir, monkeypatch):
+    monkeypatch.setattr("medssl.bundle.keys.check_values", lambda parts: None)
     overlay = bundles_dir / "np_semiseg" / "configs" / "scans.json"
     for key in OLD_KEYS_OF_SLICES:
         check("np_semiseg", [overlay], **{key: "x"})

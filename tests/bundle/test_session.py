@@ -89,12 +89,46 @@ def test_error_of_medssl_within_monais_wrappers_is_one_clear_text(hook, capsys, 
     assert capsys.readouterr().err == "DataError: scan.nii.gz: 2-D. Expected a volume.\n"
 
 
-def test_any_other_error_keeps_its_traceback(hook, capsys):
+def test_any_other_error_is_one_sentence_too(hook, capsys):
     with pytest.raises(ZeroDivisionError) as caught:
         _ = 1 / 0
     report(hook, caught.value)
+    text = "ZeroDivisionError: division by zero. (--debug true shows where it happened)\n"
+    assert capsys.readouterr().err == text
+
+
+@pytest.mark.parametrize("given", [["--debug", "true"], ["--debug=1"], ["--debug"], ["--debug", "--seed", "1"]])
+def test_with_debug_the_traceback_stands_before_the_sentence_of_any_error(hook, capsys, monkeypatch, given):
+    monkeypatch.setattr(sys, "argv", ["monai.bundle", "run", "training", *given])
+    explain_errors()
+    with pytest.raises(DataError) as caught:
+        refuse()
+    report(sys.excepthook, caught.value)
     err = capsys.readouterr().err
-    assert err.startswith("Traceback") and "_ = 1 / 0" in err and "ZeroDivisionError" in err
+    assert err.startswith("Traceback") and err.endswith("\nDataError: scan.nii.gz: 2-D. Expected a volume.\n")
+
+
+@pytest.mark.parametrize("given", [[], ["--debug", "false"], ["--debug=no", "--seed", "1"]])
+def test_without_debug_there_is_no_traceback(hook, capsys, monkeypatch, given):
+    monkeypatch.setattr(sys, "argv", ["monai.bundle", "run", "training", *given])
+    explain_errors()
+    with pytest.raises(DataError) as caught:
+        refuse()
+    report(sys.excepthook, caught.value)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_with_a_sentence_and_exit_code_130(hook, capsys):
+    with pytest.raises(SystemExit) as caught:
+        report(hook, KeyboardInterrupt("Stopped in epoch 3 of 9."))
+    assert caught.value.code == 130 and capsys.readouterr().err == "Stopped in epoch 3 of 9.\n"
+
+
+def test_resume_where_no_run_is_says_so_in_a_line(tmp_path, capsys):
+    open_at(tmp_path / "run", resume=True).finish()
+    assert capsys.readouterr().out == f"nothing to resume in {tmp_path / 'run'}: a new run begins\n"
+    open_at(tmp_path / "run", resume=True).finish()
+    assert capsys.readouterr().out == ""
 
 
 def test_bad_scans_stop_a_training_and_good_ones_are_read_once(phantom_dir, tmp_path, capsys):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from medssl.core import progress
-from medssl.core.progress import Work, line_of, tracked, work
+from medssl.core.progress import Work, begin_work, end_work, line_of, say, tracked, work
 
 
 @pytest.fixture
@@ -24,6 +24,35 @@ def begun(title, done, total, unit, seconds=0.0):
 def test_line_tells_how_far_all_works_are_and_what_is_left():
     works = [begun("evaluation", 1, 4, "cases", seconds=60.0), begun("p07", 48, 96, "windows")]
     assert line_of(works, 100.0) == "evaluation: 1 of 4 cases, p07: 48 of 96 windows (60 s, about 2 min left)"
+
+
+def test_steps_of_an_earlier_process_took_this_one_no_time():
+    resumed = begun("training", 8, 10, "epochs", seconds=60.0)
+    resumed.done_before = 6
+    assert line_of([resumed], 100.0) == "training: 8 of 10 epochs (60 s, about 60 s left)"
+
+
+def test_a_part_of_further_steps_counts_where_no_other_work_tells_it():
+    sweep = begun("sweep", 1, 4, "trainings", seconds=60.0)
+    sweep.part = 0.5
+    assert line_of([sweep], 100.0) == "sweep: 1 of 4 trainings (60 s, about 2 min left)"
+
+
+def test_work_that_a_handler_began_is_shown_until_it_ends_and_may_end_twice(quick_lines, capsys):
+    piece = begin_work("epoch 1", 4, "steps")
+    time.sleep(0.1)
+    end_work(piece)
+    end_work(piece)
+    assert "epoch 1: 0 of 4 steps" in capsys.readouterr().err
+    time.sleep(0.1)
+    assert capsys.readouterr().err == "" and progress._display.works == []
+
+
+def test_a_line_is_said_by_the_first_of_several_processes(monkeypatch, capsys):
+    say("begins")
+    monkeypatch.setenv("RANK", "1")
+    say("begins")
+    assert capsys.readouterr().out == "begins\n"
 
 
 def test_nobody_knows_what_is_left_of_work_without_a_total():

@@ -2,11 +2,13 @@
 
 import json
 import sys
+import time
 
 import pytest
 import torch
 from ignite.engine import Engine, Events
 
+from medssl.core import progress
 from medssl.engine import KeepCheckpoints, RecordProgress, RunFolder, ShowProgress, segmentation_validator
 from medssl.engine.tracking import NoTracker
 from medssl.networks import MCDropoutUNet3D
@@ -94,10 +96,28 @@ def test_ctrl_c_is_recorded_too(tmp_path, line_trainer, history):
             raise KeyboardInterrupt
 
     folder = RunFolder(tmp_path)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(
+        KeyboardInterrupt, match=r"Stopped in epoch 1 of 3\. .* holds no checkpoint of this stage yet\."
+    ):
         line_trainer(handlers=(RecordProgress(folder, NoTracker()), Interrupts())).run()
     assert history(tmp_path, "failure")[0]["message"] == "KeyboardInterrupt"
     assert folder.facts()["status"] == "failed"
+
+
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path, line_trainer):
+    class Interrupts:
+        def attach(self, trainer):
+            trainer.add_event_handler(Events.ITERATION_STARTED(once=10), self.interrupt)
+
+        def interrupt(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        line_trainer(RunFolder(tmp_path), handlers=(Interrupts(),)).run()
+    kept = tmp_path / "checkpoints" / "epoch_0002.pt"
+    assert str(caught.value) == (
+        f"Stopped in epoch 3 of 3. The last checkpoint is {kept}. To go on, give the same command with --resume true."
+    )
 
 
 @pytest.mark.parametrize(("interval", "saved"), [(1, [4, 5]), (2, [4, 5]), (3, [3, 5]), (10, [5])])
@@ -117,11 +137,74 @@ def test_without_a_terminal_each_epoch_is_one_plain_line(tmp_path, line_trainer,
     assert lines[3] == "stage 1: epoch 2/2  validation dice 0.7500"
 
 
-def test_in_a_terminal_a_bar_shows_the_loss(tmp_path, line_trainer, capsys, monkeypatch):
+class Waits:
+    """Takes its time after every step, and after every case of a validation."""
+
+    def __init__(self, seconds, validator=None):
+        self.seconds, self.validator = seconds, validator
+
+    def attach(self, trainer):
+        for engine in (trainer, self.validator):
+            if engine is not None:
+                engine.add_event_handler(Events.ITERATION_COMPLETED, lambda: time.sleep(self.seconds))
+
+
+@pytest.fixture
+def quick_lines(monkeypatch):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.02)
+
+
+def test_in_a_terminal_bars_show_epochs_steps_and_the_loss(tmp_path, line_trainer, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    line_trainer(handlers=(ShowProgress(RunFolder(tmp_path)),), epochs=2).run()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    line_trainer(handlers=(ShowProgress(RunFolder(tmp_path)), Waits(0.15)), epochs=2).run()
     out, err = capsys.readouterr()
-    assert out == "" and "training [2/2]" in err and "loss=" in err
+    assert out == "" and "training" in err and "epoch 2, loss" in err and "steps" in err
+    assert progress._display.works == [] and progress._display.bars is None
+
+
+def test_a_log_gets_lines_within_an_epoch_and_within_a_validation(
+    tmp_path, line_trainer, validator, capsys, quick_lines
+):
+    shows, validates = ShowProgress(RunFolder(tmp_path), validator), Validates(validator)
+    line_trainer(handlers=(shows, validates, Waits(0.05, validator)), epochs=2).run()
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("training: 0 of 2 epochs, epoch 1, loss ") and " of 4 steps (" in line for line in lines)
+    assert any("training: 1 of 2 epochs, validation: 1 of 1 cases" in line for line in lines)
+    assert progress._display.works == []
+
+
+def test_a_run_that_goes_on_shows_the_epochs_done_before_it(tmp_path, line_trainer, capsys, quick_lines):
+    first = RunFolder(tmp_path)
+    line_trainer(first, epochs=1).run()
+    first.finish()
+    folder = RunFolder(tmp_path, resume=True)
+    line_trainer(folder, handlers=(ShowProgress(folder), Waits(0.05)), epochs=2).run()
+    folder.finish()
+    out, err = capsys.readouterr()
+    assert f"{tmp_path / 'checkpoints'}: goes on with epoch 2 of 2" in out.splitlines()
+    assert "training: 1 of 2 epochs, epoch 2" in err
+    again = RunFolder(tmp_path, resume=True)
+    line_trainer(again, handlers=(ShowProgress(again),), epochs=2).run()
+    assert f"{tmp_path / 'checkpoints'}: all 2 epochs are trained already\n" == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["training", "validation"])
+def test_a_training_that_fails_leaves_no_bar(tmp_path, line_trainer, validator, place):
+    class Stumbles:
+        def attach(self, trainer):
+            engine = trainer if place == "training" else validator
+            engine.add_event_handler(Events.ITERATION_COMPLETED, self.stumble)
+
+        def stumble(self):
+            assert progress._display.works
+            raise ValueError("stumbled")
+
+    shows = ShowProgress(RunFolder(tmp_path), validator)
+    with pytest.raises(ValueError, match="stumbled"):
+        line_trainer(handlers=(shows, Validates(validator), Stumbles())).run()
+    assert progress._display.works == []
 
 
 def test_other_processes_of_a_group_show_and_write_nothing(tmp_path, line_trainer, capsys):

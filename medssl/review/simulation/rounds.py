@@ -19,6 +19,7 @@ from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
 from medssl.core.files import write_text_atomically
 from medssl.core.options import names_of
+from medssl.core.progress import say, tracked
 from medssl.data.split import Split, read_split, require_same_split
 from medssl.metrics.catalogue import DICE
 from medssl.report.comparison.bootstrap import Interval
@@ -92,6 +93,7 @@ class Rounds:
         runs = {(START, seed, 0): self._training(START, seed, 0, first[seed]) for seed in self.seeds}
         train_all(list(runs.values()), jobs, self.trust)
         for number in range(1, self.rounds + 1):
+            say(f"round {number} of {self.rounds}")
             before = {
                 (seed, strategy): runs[_training_name(strategy, number - 1), seed, number - 1].folder
                 for seed, strategy in chains
@@ -162,10 +164,11 @@ def _training_name(strategy: str, number: int) -> str:
 def _scored(runs: Sequence[Path], jobs: int, trust: bool) -> dict[Path, list[dict[str, Any]]]:
     """Run -> the records of its waiting cases, computed in `jobs` processes that share the cores."""
     if jobs == 1:
-        return {run: score_pool(run, trust) for run in runs}
+        return {run: score_pool(run, trust) for run in tracked(runs, "scoring waiting cases", "runs")}
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
-        return dict(zip(runs, pool.map(score_pool, runs, itertools.repeat(trust)), strict=True))
+        records = pool.map(score_pool, runs, itertools.repeat(trust))
+        return dict(zip(runs, tracked(records, "scoring waiting cases", "runs", total=len(runs)), strict=True))
 
 
 def reviewed(split: Split, ids: Sequence[str]) -> Split:

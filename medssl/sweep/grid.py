@@ -1,11 +1,8 @@
-"""A grid of trainings, one process each: resumable, finished runs are skipped, then all are compared."""
+"""Grids of trainings: every combination of rows, numbers of labels and seeds, from a command or from a file."""
 
 import itertools
 import json
-import os
-import subprocess
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,91 +10,8 @@ from typing import Any
 import fire.parser
 
 from medssl.core.errors import ConfigError
-from medssl.core.files import write_text_atomically
-from medssl.core.stock_command import as_run, config_files, stock_command
-from medssl.security.gate import require_harmless, require_harmless_choices
-
-
-@dataclass(frozen=True)
-class SweepRow:
-    """One row of the tables to come: the bundle, overlays beside its train.json, and the keys that make the row."""
-
-    name: str
-    bundle: Path
-    overlays: tuple[str, ...] = ()
-    keys: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Training:
-    """One cell of the grid: its folder and the keys given to `monai.bundle run training`."""
-
-    folder: Path
-    row: SweepRow
-    keys: dict[str, str]
-
-    @classmethod
-    def of(
-        cls, row: SweepRow, output: Path, labelled: int, seed: int, keys: tuple[tuple[str, str], ...] = ()
-    ) -> "Training":
-        """The training of a row with so many labels and this seed, below `output`."""
-        folder = output / f"{row.name}_{labelled}_seed{seed}"
-        own = {"labelled": str(labelled), "seed": str(seed), "output_dir": str(folder), "resume": "true"}
-        return cls(folder, row, {**dict(keys), **dict(row.keys), **own, "bundle_root": str(row.bundle)})
-
-    @property
-    def is_finished(self) -> bool:
-        facts = self.folder / "run.json"
-        return facts.is_file() and json.loads(facts.read_text()).get("status") == "finished"
-
-    def command(self) -> list[str]:
-        """The training's command line."""
-        files = config_files(self.row.bundle, "train", self.row.overlays)
-        return as_run(stock_command("training", files, self.keys))
-
-    def remember(self) -> None:
-        """Note what the cell is trained with; ConfigError if an earlier sweep trained it with something else."""
-        note = self.folder / "sweep.json"
-        asked = json.dumps({"overlays": list(self.row.overlays), "keys": self.keys}, indent=1, sort_keys=True)
-        if note.is_file() and note.read_text() != asked:
-            raise ConfigError(f"{note}: this run was swept with other keys. Use another --output for this sweep.")
-        write_text_atomically(note, asked)
-
-    def run(self, threads: int) -> int:
-        """Train in a process of its own; its exit code."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        print(f"training {self.folder.name}", flush=True)
-        with (self.folder / "training.log").open("a") as log:
-            done = subprocess.run(  # noqa: S603  (our own interpreter and configs)
-                self.command(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-                check=False,
-            )
-        print(f"{self.folder.name}: {'finished' if done.returncode == 0 else 'FAILED'}", flush=True)
-        return done.returncode
-
-
-def train_all(trainings: Sequence[Training], jobs: int = 1, trust: bool = False) -> list[Path]:
-    """Train what is not finished, `jobs` at a time with the cores shared among them; the folders of all runs.
-
-    A training that fails does not stop the others; ConfigError names those that failed and where their log is.
-    ConfigError before any of them for a bundle that could do harm, unless the user said `trust`.
-    """
-    for bundle in sorted({training.row.bundle for training in trainings}):
-        require_harmless(bundle, trust)
-    for training in trainings:
-        training.remember()
-    waiting = [training for training in trainings if not training.is_finished]
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    with ThreadPoolExecutor(jobs) as pool:
-        codes = list(pool.map(lambda training: training.run(threads), waiting))
-    failed = [training.folder for training, code in zip(waiting, codes, strict=True) if code]
-    if failed:
-        logs = ", ".join(str(folder / "training.log") for folder in failed)
-        raise ConfigError(f"{len(failed)} of {len(codes)} trainings failed; see {logs}. Run the command again.")
-    return [training.folder for training in trainings]
+from medssl.security.gate import require_harmless_choices
+from medssl.sweep.training import SweepRow, Training, train_all
 
 
 @dataclass(frozen=True)
