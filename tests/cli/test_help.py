@@ -58,4 +58,4 @@ def test_example_is_one_line_that_can_be_copied(monkeypatch):
 def test_explain_prints_meaning_default_and_bundles():
     result = CliRunner().invoke(cli.app, ["explain", "samples", "--bundle", "gbdl"])
     assert result.exit_code == 0
-    assert "samples: Monte Carlo samples." in result.stdout and "default  20 (gbdl)" in result.stdout
+    assert "samples: Monte Carlo samples" in result.stdout and "default  20 (gbdl)" in result.stdout
