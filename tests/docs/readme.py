@@ -11,7 +11,7 @@ INLINE = re.compile(r"`((?:medssl|make|pip|python|source|torchrun) [^`\n]+)`")
 def block_commands(text: str) -> list[str]:
     """The commands of blocks of code without a language, a line each, without comments."""
     lines = [line for block in BLOCK.findall(text) for line in block.replace("\\\n", " ").splitlines()]
-    bare = [re.sub(r"\s+#.*$", "", line) for line in lines]
+    bare = [re.sub(r"(^|\s+)#.*$", "", line) for line in lines]
     return [re.sub(r"\s+", " ", line).strip() for line in bare if line.strip()]
 
 
