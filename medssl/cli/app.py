@@ -62,10 +62,15 @@ class Commands(typer.Typer):
     """Commands of one habit."""
 
     def __init__(self, **settings: Any) -> None:
-        # plain help: the frames of rich leave the text 24 columns of 80
-        habit: dict[str, Any] = {"no_args_is_help": True, "add_completion": False, "rich_markup_mode": None}
         names = {"token_normalize_func": spelt, "max_content_width": 110, "help_option_names": ["--help", "-h"]}
-        super().__init__(**habit, pretty_exceptions_enable=False, context_settings=names, **settings)
+        super().__init__(
+            no_args_is_help=True,
+            add_completion=False,
+            pretty_exceptions_enable=False,
+            rich_markup_mode=None,  # the frames of rich leave the text 24 columns of 80
+            context_settings=names,
+            **settings,
+        )
 
     def command(self, name: str | None = None, **settings: Any) -> Any:
         return super().command(name, cls=Command, **settings)

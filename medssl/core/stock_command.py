@@ -1,6 +1,7 @@
 """MONAI's own command that runs a bundle: what `medssl train`, sweeps and the docs are short forms of."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -59,7 +60,13 @@ def stock_command(run_id: str, files: Sequence[Path], keys: Mapping[str, str]) -
 
 def as_typed(arguments: Sequence[str]) -> str:
     """The command as a user would type it."""
-    return f"python {shlex.join(arguments)}"
+    return " ".join(["python", *map(_quoted, arguments)])
+
+
+def _quoted(text: str) -> str:
+    """The text for a shell; lists of files, which have quotes themselves, get the other ones."""
+    is_plain_inside = not re.search(r'["$`\\!]', text)
+    return f'"{text}"' if "'" in text and is_plain_inside else shlex.quote(text)
 
 
 def as_run(arguments: Sequence[str]) -> list[str]:

@@ -1,11 +1,10 @@
-"""What a check of the data finds, and how it is told: one table, or one error that stops the run."""
+"""What a check of the data finds, and how it is told: a list, or one error that stops the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from medssl.core.errors import DataError
 
@@ -73,11 +72,11 @@ def counts_text(findings: Sequence[Finding]) -> str:
     return f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
-    """Rich table of the findings, errors first, one row each."""
-    table = Table("case", "severity", "code", "file", "finding", title=counts_text(findings))
+def findings_text(findings: Sequence[Finding]) -> Text:
+    """The findings, errors first: a line with case and kind, then file and message, which are never broken."""
+    text = Text()
     for finding in sorted(findings, key=lambda finding: finding.severity):
         colour = "red" if finding.severity == "error" else "yellow"
-        texts = (escape(finding.file), escape(finding.message))
-        table.add_row(escape(finding.case), f"[{colour}]{finding.severity}[/]", finding.code, *texts)
-    return table
+        text.append(finding.severity, f"bold {colour}").append(f" {finding.case} ({finding.code})\n")
+        text.append(f"  {finding.file}: {finding.message}\n")
+    return text

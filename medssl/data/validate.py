@@ -1,7 +1,7 @@
 """The check of every scan and label before training: whatever MONAI would take without a word becomes a finding.
 
 findings = check_cases(cases, label_ids=[1, 2], cache_file="runs/data_check.json")
-rich.print(findings_table(findings))
+rich.print(findings_text(findings))
 require_valid(findings)
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 
 from medssl.core.progress import tracked
 from medssl.data.check_cache import load_cache, save_cache, stamp_of
-from medssl.data.findings import Fault, Finding, VolumeError, findings_table, require_valid
+from medssl.data.findings import Fault, Finding, VolumeError, findings_text, require_valid
 from medssl.data.volumes import Volume, read_volume, split_address
 from medssl.data.voxel_grid import affine_faults, grid_mismatches
 
-__all__ = ["Finding", "check_case", "check_cases", "findings_table", "require_valid"]
+__all__ = ["Finding", "check_case", "check_cases", "findings_text", "require_valid"]
 
 TRAINING_ROLES = ("labelled", "unlabelled", "validation")
 SHOWN_IDS = 10

@@ -1,5 +1,6 @@
 """What tests of commands need: a command run as its process would run it, and a small folder of scans."""
 
+import logging
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -43,6 +44,7 @@ def ended(monkeypatch, capfd):
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["medssl", *map(str, arguments)])
+        monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of an earlier command write to its output
         capfd.readouterr()
         with pytest.raises(SystemExit) as end:
             cli.main()

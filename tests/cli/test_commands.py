@@ -74,7 +74,7 @@ def test_check_data_tells_the_mistakes_of_own_folders(run, own_folder, monkeypat
     mistake(own_folder)
     result = run("check-data", own_folder)
     assert all(part in result.stdout for part in parts), result.stdout
-    assert result.exit_code == exit_code and result.stdout.startswith("checking every scan and label in")
+    assert result.exit_code == exit_code and result.stdout.startswith("Checking every scan and label in")
 
 
 def test_check_data_takes_the_ids_that_dataset_json_names(run, own_folder, monkeypatch):

@@ -140,6 +140,8 @@ def test_train_prints_the_stock_command_and_runs_it(run, started, bundles_dir):
 
 def test_evaluate_takes_the_bundle_that_the_run_was_trained_with(run, started, bundles_dir, tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"bundle": "gbdl", "bundle_root": "/moved/away"}))
+    (tmp_path / "bundle" / "configs").mkdir(parents=True)
+    (tmp_path / "bundle" / "configs" / "inference.json").write_text("{}")
     run("evaluate", tmp_path, "--samples", 50)
     config = str(bundles_dir / "gbdl" / "configs" / "evaluate.json")
     assert started[0][4:] == ["evaluating", "--config_file", config, "--samples", "50", "--output_dir", str(tmp_path)]

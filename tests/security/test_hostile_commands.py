@@ -131,8 +131,9 @@ def pickled(bundle, canary):
     weights.with_name("model.pt.sha256").write_text(hashlib.sha256(text).hexdigest())
 
 
-def test_pickle_for_weights_is_refused_by_every_command_even_if_trusted(tmp_path, scan, canary, run):
+def test_pickle_for_weights_is_refused_by_every_command_even_if_trusted(tmp_path, phantom_dir, scan, canary, run):
     folder = shutil.copytree(OLD_RUN, tmp_path / "run")
+    Path("PHANTOMS").symlink_to(phantom_dir)  # the scans are there: the weights alone are wrong
     pickled(folder / "bundle", canary)
     for command in commands(folder, scan):
         if command[0] in ("label", "evaluate"):  # load in another process, see below
