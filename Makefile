@@ -66,7 +66,7 @@ bench:
 # Builds the site into site/, from pages in docs/, the help of the commands and the keys of the bundles. Broken links
 # between pages are errors; links to other sites are not followed. Nothing is fetched.
 docs: setup
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	@echo "site/index.html is the first page"
 
 # After an option was added or changed: what `medssl explain` and the docs say of the keys.
