@@ -21,7 +21,6 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 Item = TypeVar("Item")
@@ -98,10 +97,16 @@ def is_first_process() -> bool:
 
 def line_of(works: list[Work], now: float) -> str:
     """One line for a log: `evaluation: 3 of 20 cases, p07: 48 of 96 windows (35 s, about 4 min left)`."""
+    left = left_text(works, now)
+    passed = duration_text(now - works[0].started)
+    return f"{', '.join(piece.text() for piece in works)} ({passed}{', ' if left else ''}{left})"
+
+
+def left_text(works: list[Work], now: float) -> str:
+    """`about 4 min left` of the first work, which holds the others; empty where nobody knows."""
     seconds = now - works[0].started
     fraction = _fraction(works)
-    left = f", about {duration_text(seconds / fraction - seconds)} left" if 0.0 < fraction < 1.0 else ""
-    return f"{', '.join(piece.text() for piece in works)} ({duration_text(seconds)}{left})"
+    return f"about {duration_text(seconds / fraction - seconds)} left" if 0.0 < fraction < 1.0 else ""
 
 
 def _fraction(works: list[Work]) -> float:
@@ -172,11 +177,13 @@ class _Display:
                     self._draw(self.bars)
 
     def _draw(self, bars: Progress) -> None:
-        for piece in self.works:
+        now = time.monotonic()
+        for place, piece in enumerate(self.works):
             if id(piece) not in self.tasks:
-                self.tasks[id(piece)] = bars.add_task(piece.title, total=piece.total, unit=piece.unit)
+                self.tasks[id(piece)] = bars.add_task(piece.title, total=piece.total, unit=piece.unit, left="")
+            left = left_text(self.works[place:], now)
             task = self.tasks[id(piece)]
-            bars.update(task, description=piece.title, total=piece.total, completed=piece.done)
+            bars.update(task, description=piece.title, total=piece.total, completed=piece.done, left=left)
         bars.refresh()
 
     def hold(self) -> None:
@@ -200,7 +207,7 @@ def _bars() -> Progress:
         MofNCompleteColumn(),
         TextColumn("{task.fields[unit]}"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
         console=Console(stderr=True),
         transient=True,
         auto_refresh=False,

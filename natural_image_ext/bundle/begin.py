@@ -47,7 +47,6 @@ class NaturalTraining:
     parts: tuple[type, ...] = ()
     data: Any
     session: Session
-    schedule: Any
 
     def __init__(self, network: nn.Module, device: torch.device | str, bundle_root: str | Path, **listed: Any) -> None:
         self.built_network, self.device, self.bundle_root = network, torch.device(device), bundle_root
@@ -92,6 +91,11 @@ class NaturalTraining:
             folder=self.session.path,
             memory_bytes=training_bytes([self.network], [batch], cached=0, with_average=True, moments=1),
         )
+
+    @property
+    def schedule(self) -> Any:
+        """What says how many `epochs` there are, of how many `steps_per_epoch`."""
+        raise NotImplementedError
 
     def input_size(self) -> tuple[int, int]:
         """Height and width of what the network sees in a step."""
