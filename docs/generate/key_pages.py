@@ -34,4 +34,6 @@ def _default(fact: KeyFacts) -> str:
     if fact.kind == "a part of the configuration":
         return "see train.json"
     text = default_text(fact.default)
+    if text.startswith("worked out"):
+        return "worked out"
     return text if text == "none" else f"`{text}`"

@@ -17,7 +17,7 @@ from natural_image_ext.bundle.begin import PICTURE_PARTS, SCENE_PARTS
 
 KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 SIZES = {int: "whole numbers such as 8,8,8", float: "numbers such as -100,250"}
-NETWORK = "the network: its _target_ and its arguments, e.g. network_def#widths"
+NETWORK = "the network: its `_target_` and its arguments, e.g. network_def#widths"
 LISTED = {  # keys that a train.json lists and that are an option of no part
     "bundle_root": ("the folder of the bundle", "a text"),
     "device": ("where it computes, e.g. cuda:0 or cpu; a GPU where there is one", "a text"),
