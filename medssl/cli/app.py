@@ -9,15 +9,12 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 import medssl
+from medssl.cli.tasks import position, write_example, write_sections
 from medssl.core.failure_text import failure_text
 
 console = Console()
 EXIT_BAD_DATA, EXIT_SOME_FAILED, EXIT_STOPPED = 1, 3, 130
 KEYS = {"allow_extra_args": True, "ignore_unknown_options": True}  # of a command that takes keys of a bundle, too
-_ORDER = (
-    *("phantom", "check-data", "bundles", "check-bundle", "train", "evaluate", "report", "sweep", "ui"),
-    *("predict", "review", "label", "samples", "compare-modes", "quantise", "simulate-review"),
-)
 _OLD_NAMES = {"dataset": "dataset_name", "output": "output_dir"}
 
 
@@ -45,6 +42,9 @@ class Command(TyperCommand):
                 error.possibilities = None  # type: ignore[attr-defined]
                 error.message += f". Did you mean {' or '.join(nearest)}?"  # type: ignore[attr-defined]
             raise
+
+    def format_epilog(self, context: Any, formatter: Any) -> None:
+        write_example(context, formatter)
 
     def invoke(self, context: Any) -> Any:
         try:
@@ -77,10 +77,13 @@ class Commands(typer.Typer):
 
 
 class _Group(TyperGroup):
-    """Commands in the order that a user needs them."""
+    """Commands in the order that a user needs them, a section a task."""
 
     def list_commands(self, context: Any) -> list[str]:
-        return sorted(self.commands, key=_ORDER.index)
+        return sorted(self.commands, key=position)
+
+    def format_commands(self, context: Any, formatter: Any) -> None:
+        write_sections(self, context, formatter)
 
 
 app = Commands(help=__doc__, cls=_Group)

@@ -21,11 +21,17 @@ class SamplingOptions:
     """How a network predicts scans in windows. A stride longer than the window counts as the window's length."""
 
     samples: int = option(20, "Monte Carlo samples; 0: one pass without dropout", at_least=0)
-    stride: list[int] = option((8, 8, 8), "of the windows, in voxels", at_least=1)
-    window_size: list[int] | None = option(None, "of the windows; the patch's by default", at_least=1)
+    stride: list[int] = option((8, 8, 8), "distance of neighbouring windows, in voxels", at_least=1)
+    window_size: list[int] | None = option(None, "size of the windows, in voxels; the patch's by default", at_least=1)
     window_batch: int | str = option(AUTO, "windows computed at once; auto: as memory allows", incidental=True)
-    mode: str = option("fast", "how samples are drawn", choices=MODES)
-    backend: str = option("eager", "what computes", choices=BACKENDS)
+    mode: str = option(
+        "fast", "how samples are drawn: fast shares passes between windows, reference does every pass", choices=MODES
+    )
+    backend: str = option(
+        "eager",
+        "what computes: PyTorch as it is or compiled, OpenVINO, or OpenVINO in 8-bit integers",
+        choices=BACKENDS,
+    )
 
     def __post_init__(self) -> None:
         _require_axes("stride", self.stride)

@@ -1,5 +1,6 @@
 """MONAI's own command that runs a bundle: what `medssl train`, sweeps and the docs are short forms of."""
 
+import json
 import re
 import shlex
 import sys
@@ -22,6 +23,15 @@ def find_bundle(text: str | Path) -> Path:
         raise ConfigError(f"{folder}: has no configs/train.json. Expected the folder of a bundle to train.")
     known = unknown_name(str(text), shipped_bundles(), "bundle")
     raise ConfigError(f"{known} Expected such a name, or the folder of a bundle. 'medssl bundles' lists all.")
+
+
+def bundle_name(folder: Path) -> str:
+    """The name that a bundle has in its metadata.json, so that a copy is known by it, too; else its folder's."""
+    file = folder / "configs" / "metadata.json"
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError):
+        return folder.name
 
 
 def config_files(bundle: Path, config: str, overlays: Sequence[str] = ()) -> list[Path]:

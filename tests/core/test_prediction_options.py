@@ -12,7 +12,7 @@ from medssl.core.prediction_options import SliceOptions, checked_sampling, parse
 REFUSED = {
     "samples -5": ({"samples": -5}, r"^samples -5: expected at least 0 \(Monte Carlo samples; 0: one pass"),
     "samples 2.5": ({"samples": 2.5}, r"^samples 2\.5: expected a whole number"),
-    "stride of zeros": ({"stride": [0, 0, 0]}, r"^stride 0: expected at least 1 \(of the windows, in voxels\)"),
+    "stride of zeros": ({"stride": [0, 0, 0]}, r"^stride 0: expected at least 1 \(distance of neighbouring windows"),
     "negative stride": ({"stride": "-8,8,8"}, r"^stride -8: expected at least 1"),
     "two numbers": ({"stride": [8, 8]}, r"^stride 8,8: 2 numbers, expected 3, one an axis, for example 8,8,8"),
     "four numbers": ({"stride": "8,8,8,8"}, r"^stride 8,8,8,8: 4 numbers, expected 3"),
