@@ -20,9 +20,9 @@ SIZES = {int: "whole numbers such as 8,8,8", float: "numbers such as -100,250"}
 NETWORK = "the network: its `_target_` and its arguments, e.g. network_def#widths"
 LISTED = {  # keys that a train.json lists and that are an option of no part
     "bundle_root": ("the folder of the bundle", "a text"),
-    "device": ("where it computes, e.g. cuda:0 or cpu; a GPU where there is one", "a text"),
+    "device": ("where it computes, e.g. cuda:0 or cpu; default: a GPU if there is one", "a text"),
     "network_def": (NETWORK, "a part of the configuration"),
-    "num_classes": ("classes of the network, background among them; the data set's by default", "a whole number"),
+    "num_classes": ("number of classes of the network, with the background; default: the data set's", "a whole number"),
     "variant": (f"the variant of GBDL: {', '.join(VARIANTS)}; several are joined with +", "a text"),
     "latent": ("the network of GBDL's first stage, e.g. latent#network_def#latent_dim", "a part of the configuration"),
     "method": ("the method: one of medssl's, or package.module:Class of your own", "a text"),

@@ -23,7 +23,7 @@ class InferenceOptions(SamplingOptions):
     """How a trained network predicts."""
 
     metric_workers: int | None = option(
-        None, "processes that compute metrics; as many as pay by default", at_least=0, incidental=True
+        None, "processes that compute metrics; 0: none; default: as many as make it faster", at_least=0, incidental=True
     )
 
 

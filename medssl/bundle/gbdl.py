@@ -28,14 +28,28 @@ from medssl.report.finish import finish_stage
 class FirstStageOptions:
     """What differs in the first stage; by default it is as the second."""
 
-    latent_epochs: int | None = option(None, "epochs of the first stage; half of all by default", at_least=1)
-    latent_batch_size: int | None = option(None, "patches a step of the first stage", at_least=1)
-    latent_labelled_per_batch: int | None = option(None, "labelled patches a step of the first stage", at_least=1)
-    latent_learning_rate: float | None = option(None, "learning rate of the first stage", at_least=0)
-    latent_steps: int | None = option(None, "length of the first stage's cosine; its steps by default", at_least=1)
-    posterior_steps: int | None = option(None, "length of the second stage's cosine; its steps by default", at_least=1)
-    health_cases: int = option(8, "unlabelled cases whose pseudo-labels are compared with hidden labels", at_least=0)
-    first_stage_from: str | None = option(None, "a run with the same split that lends its first stage", place=True)
+    latent_epochs: int | None = option(None, "epochs of the first stage; default: half of all epochs", at_least=1)
+    latent_batch_size: int | None = option(
+        None, "patches in each step of the first stage; default: batch_size", at_least=1
+    )
+    latent_labelled_per_batch: int | None = option(
+        None, "labelled patches in each step of the first stage; default: labelled_per_batch", at_least=1
+    )
+    latent_learning_rate: float | None = option(
+        None, "learning rate of the first stage; default: learning_rate", at_least=0
+    )
+    latent_steps: int | None = option(
+        None, "steps until the first stage's learning rate is 0; default: all its steps", at_least=1
+    )
+    posterior_steps: int | None = option(
+        None, "steps until the second stage's learning rate is 0; default: all its steps", at_least=1
+    )
+    health_cases: int = option(
+        8, "unlabelled cases whose hidden labels measure how good pseudo-labels are; never trained on", at_least=0
+    )
+    first_stage_from: str | None = option(
+        None, "a run with the same split, whose finished first stage is used", place=True
+    )
 
 
 class GBDLTraining(ScanTraining):

@@ -42,7 +42,7 @@ class LoadedWeights:
 class NetworkOptions:
     """How a network is placed, and what it begins with."""
 
-    channels_last: bool = option(False, "store the weights of convolutions channels-last: faster on a CPU")
+    channels_last: bool = option(False, "store convolution weights in channels-last order, which is faster on a CPU")
     start_from: str | None = option(None, "weights to begin with: a trained bundle, a run, or a file", place=True)
 
 

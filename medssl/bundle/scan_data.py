@@ -30,24 +30,38 @@ class ScanDataOptions:
 
     dataset_name: str = option("folder", "the data set: kits19, left_atrium, liver, hippocampus, phantom or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
-    target: str | None = option(None, "what is segmented, of the data set's targets; its first by default")
-    window: list[float] | None = option(None, "[low, high] in Hounsfield units, in place of the data set's", length=2)
-    download: bool = option(False, "fetch a missing task of the Medical Segmentation Decathlon", place=True)
-    labelled: int | float | None = option(None, "cases trained with their labels, or their share; a preset by default")
-    unlabelled: int | float | None = option(None, "cases trained without labels, or their share; the rest by default")
-    validation: int | float | None = option(None, "cases to validate with, or their share of the training cases")
-    test: int | float | None = option(None, "cases to test with, or their share of all")
-    lists_dir: str | None = option(None, "folder with train.list and test.list, which say who is who", place=True)
-    split_seed: int = option(0, "draws validation and test cases")
-    seed: int = option(0, "draws the labelled cases, the first weights and all else", incidental=True)
+    target: str | None = option(None, "which of the data set's targets is segmented; default: the first")
+    window: list[float] | None = option(
+        None, "range of CT values, [low, high] in Hounsfield units; default: the data set's", length=2
+    )
+    download: bool = option(
+        False, "download the data set if it is missing (Medical Segmentation Decathlon only)", place=True
+    )
+    labelled: int | float | None = option(
+        None, "number, or share below 1, of cases trained with labels; default: a preset"
+    )
+    unlabelled: int | float | None = option(
+        None, "number, or share below 1, of cases trained without labels; default: the rest"
+    )
+    validation: int | float | None = option(
+        None, "number of validation cases, or their share (below 1) of the training cases"
+    )
+    test: int | float | None = option(None, "number of test cases, or their share (below 1) of all cases")
+    lists_dir: str | None = option(
+        None, "folder with train.list and test.list, which name the training and test cases", place=True
+    )
+    split_seed: int = option(0, "random seed that draws the validation and test cases")
+    seed: int = option(0, "random seed of the labelled cases, the first weights and all else", incidental=True)
     slice_size: Sizes | None = option(None, "[height, width] that slices are resized to", at_least=1, length=2)
     region_size: Sizes | None = option(
         None, "[height, width] of the region that patches come from", at_least=1, length=2
     )
     patch_size: Sizes | None = option(None, "[height, width, depth] of patches and windows", at_least=1, length=3)
-    paper_crop: bool = option(False, "centre the region with the label, of test cases too; reports then say so")
-    cache: str = option("memory", "where prepared cases are kept", choices=("memory", "disk", "none"), incidental=True)
-    cache_dir: str = option("", "folder of the cache on disk", place=True)
+    paper_crop: bool = option(False, "centre the region of every case on its label, of test cases too; reports say so")
+    cache: str = option(
+        "memory", "where prepared cases are kept between epochs", choices=("memory", "disk", "none"), incidental=True
+    )
+    cache_dir: str = option("", "folder of the cache, for cache disk", place=True)
 
 
 class ScanData:

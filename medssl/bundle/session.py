@@ -25,17 +25,21 @@ class SessionOptions:
     """Where a training writes, how it is tracked, and how often it looks up from its work."""
 
     output_dir: str | None = option(
-        None, "the run's folder; by default runs/<bundle>/<data>_<labels>_seed<n>", place=True
+        None, "the run's folder; default: runs/<bundle>/<data>_<labels>_seed<n>", place=True
     )
-    runs_dir: str = option("runs", "the folder of all runs: tracking and the checks of the data", place=True)
-    resume: bool = option(False, "go on with the run in output_dir", place=True)
+    runs_dir: str = option(
+        "runs", "the folder of all runs; it holds MLflow's file and the memory of data checks", place=True
+    )
+    resume: bool = option(False, "continue the run in output_dir from its last checkpoint", place=True)
     mlflow: bool = option(True, "track the run with MLflow", place=True)
-    tracking_uri: str | None = option(None, "MLflow's server; an SQLite file in runs_dir by default", place=True)
-    title: str | None = option(None, "the run's name in tables; that of its method by default", incidental=True)
+    tracking_uri: str | None = option(
+        None, "address of MLflow's server; default: an SQLite file in runs_dir", place=True
+    )
+    title: str | None = option(None, "the run's name in tables; default: the name of its method", incidental=True)
     val_interval: int = option(10, "epochs from one validation to the next", at_least=1)
     save_interval: int = option(1, "epochs from one checkpoint to the next", at_least=1, incidental=True)
     num_workers: int = option(2, "processes that load data", at_least=0, incidental=True)
-    amp: bool | None = option(None, "mixed precision; by default where there is a GPU")
+    amp: bool | None = option(None, "compute in mixed precision; default: true on a GPU, else false")
     debug: bool = option(False, "show the whole traceback of an error", place=True)
 
 

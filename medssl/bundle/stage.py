@@ -22,13 +22,17 @@ from medssl.methods.method import Schedule
 class StageOptions:
     """How long a training on scans is, and in which batches."""
 
-    batch_size: int = option(4, "patches a step", at_least=1)
-    labelled_per_batch: int | None = option(None, "labelled patches a step; half of them by default", at_least=1)
-    learning_rate: float = option(0.0001, "learning rate of Adam, at its first step", at_least=0)
-    max_epochs: int | None = option(None, "epochs; the data set's by default", at_least=1)
-    steps_per_epoch: int | None = option(None, "steps an epoch; as the thesis counts by default", at_least=1)
-    cosine_steps: int | None = option(None, "steps until the learning rate is 0; all by default", at_least=1)
-    max_grad_norm: float | None = option(None, "length that longer gradients are cut to")
+    batch_size: int = option(4, "patches in each step", at_least=1)
+    labelled_per_batch: int | None = option(
+        None, "labelled patches in each step; default: half of batch_size", at_least=1
+    )
+    learning_rate: float = option(0.0001, "learning rate of Adam at the first step", at_least=0)
+    max_epochs: int | None = option(None, "number of epochs; default: the data set's", at_least=1)
+    steps_per_epoch: int | None = option(
+        None, "steps in each epoch; default: counted from the cases, as in the thesis", at_least=1
+    )
+    cosine_steps: int | None = option(None, "steps until the learning rate is 0; default: all steps", at_least=1)
+    max_grad_norm: float | None = option(None, "gradients longer than this are shortened to it; default: no limit")
 
 
 class ScanSchedule:

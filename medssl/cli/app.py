@@ -102,7 +102,7 @@ def _options(
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option("--debug", help="Show the traceback of an error, too."),
+        typer.Option("--debug", help="Show the Python traceback of an error."),
     ] = False,
 ) -> None:
     """Options that every command has; `main` reads --debug wherever it stands."""

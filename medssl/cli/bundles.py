@@ -11,9 +11,10 @@ from medssl.core.errors import ConfigError
 
 @app.command()
 def bundles(
-    path: Annotated[str | None, typer.Option(metavar="NAME", help="Print the path of this bundle, no more.")] = None,
+    path: Annotated[str | None, typer.Option(metavar="NAME", help="Print only the path of this bundle.")] = None,
     copy: Annotated[
-        tuple[str, Path] | None, typer.Option(metavar="NAME FOLDER", help="Copy a bundle to a new folder, to edit.")
+        tuple[str, Path] | None,
+        typer.Option(metavar="NAME FOLDER", help="Copy a bundle to a new folder, where you can edit it."),
     ] = None,
 ) -> None:
     """List the bundles that come with medssl, or copy one."""
@@ -33,9 +34,9 @@ def bundles(
 
 @app.command("check-bundle")
 def check_bundle(
-    folder: Annotated[Path, typer.Argument(help="A bundle's folder, or that of a run.")],
+    folder: Annotated[Path, typer.Argument(help="The folder of a bundle or of a run.")],
 ) -> None:
-    """Say what in a bundle could do harm.
+    """List what in a bundle could do harm.
 
     The configurations are read, not run. The exit code is 1 if there is a finding.
     """

@@ -11,11 +11,11 @@ from medssl.cli.app import EXIT_BAD_DATA, app, console
 @app.command("check-data")
 def check_data(
     folder: Annotated[Path, typer.Argument(help="The data set's folder, or any folder with images/ and labels/.")],
-    dataset_name: Annotated[str, typer.Option(help="Data set name; its label ids are checked too.")] = "folder",
+    dataset_name: Annotated[str, typer.Option(help="Name of the data set; its label ids are checked, too.")] = "folder",
 ) -> None:
     """Check every scan and label of a folder.
 
-    What is wrong is listed. The exit code is 1 if there are errors.
+    The command lists what is wrong. The exit code is 1 if there are errors.
     """
     console.print(f"Checking every scan and label in {folder}.", highlight=False, markup=False, soft_wrap=True)
     from medssl.data.dataset_check import check_folder
@@ -33,10 +33,10 @@ def check_data(
 
 @app.command()
 def phantom(
-    folder: Annotated[Path, typer.Argument(help="Where the scans are written.")],
+    folder: Annotated[Path, typer.Argument(help="Folder that the scans are written to.")],
     count: Annotated[int, typer.Option(help="Number of scans.")] = 40,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-    modality: Annotated[str, typer.Option(help="ct or mr.")] = "ct",
+    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same files.")] = 0,
+    modality: Annotated[str, typer.Option(help="Kind of scan: ct or mr.")] = "ct",
 ) -> None:
     """Make phantom scans with labels, to try things on."""
     from medssl.data.phantom import write_phantoms

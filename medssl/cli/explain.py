@@ -11,12 +11,12 @@ from medssl.cli.app import app
 def explain(
     key: Annotated[str, typer.Argument(help="A key of a bundle, e.g. labelled.")],
     bundle: Annotated[
-        str | None, typer.Option(help="Only this bundle: its name, or the folder of a copy; default: all.")
+        str | None, typer.Option(help="Explain the key of this bundle only: a name, or a folder; default: all bundles.")
     ] = None,
 ) -> None:
-    """Say what a key of a bundle means.
+    """Print what a key of a bundle means.
 
-    Its default, its limits and the bundles that have it are printed, too.
+    It also prints the default, the limits and the bundles that have the key.
     """
     from medssl.core.key_facts import explanation, find_key, key_facts
     from medssl.core.stock_command import bundle_name, find_bundle

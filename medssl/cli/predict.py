@@ -17,12 +17,12 @@ from medssl.core.progress import work
 @app.command()
 def predict(
     scans: Annotated[Path, typer.Argument(help="A scan, a folder of scans, or a DICOM series.")],
-    output: Annotated[Path, typer.Argument(help="Folder for <id>_seg, _prob and _entropy .nii.gz.")],
+    output: Annotated[Path, typer.Argument(help="Folder for the results: <id>_seg, _prob and _entropy .nii.gz.")],
     bundle: Annotated[Path, typer.Option(help="A trained bundle, or the folder of a finished run.")],
-    samples: Annotated[int | None, typer.Option(help="Monte Carlo samples; 0: one pass. Default: as trained.")] = None,
-    shard: Annotated[
-        str, typer.Option(help="i/n: this process takes every n-th scan, starting with the i-th.")
-    ] = "1/1",
+    samples: Annotated[
+        int | None, typer.Option(help="Number of Monte Carlo samples; 0: one pass. Default: as trained.")
+    ] = None,
+    shard: Annotated[str, typer.Option(help="i/n: predict only every n-th scan, starting with the i-th.")] = "1/1",
     mode: Annotated[
         str | None, typer.Option(help="How samples are drawn: fast, exact or reference; default: as trained.")
     ] = None,
@@ -31,17 +31,17 @@ def predict(
     ] = None,
     stride: Annotated[
         str,
-        typer.Option(help="Voxels from window to window, e.g. 8,8,8; at most the window. Default: as trained."),
+        typer.Option(help="Distance between windows in voxels, e.g. 8,8,8; at most the window. Default: as trained."),
     ] = "",
-    probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
+    probabilities: Annotated[bool, typer.Option(help="Write the probabilities, _prob .nii.gz, too.")] = True,
     dicom: Annotated[
-        bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
+        bool, typer.Option("--dicom", help="For DICOM series, write _seg, _entropy and _bands .dcm, too.")
     ] = False,
     trust: Trust = False,
 ) -> None:
-    """Segment scans and map the uncertainty.
+    """Segment scans and write maps of the uncertainty.
 
-    Finished scans are skipped. The exit code is 3 if a scan failed; failures.json says why.
+    The command skips finished scans. The exit code is 3 if a scan failed; failures.json gives the reasons.
     """
     steps = numbers_of(stride) if stride else None
     chosen = checked_sampling({"samples": samples, "mode": mode, "backend": backend, "stride": steps})

@@ -12,23 +12,24 @@ from medssl.core.errors import ConfigError
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several are compared.")],
+    runs: Annotated[list[Path], typer.Argument(help="The folder of a run; give several to compare them.")],
     output: Annotated[
         Path | None,
-        typer.Option(help="Page that compares several runs; default: comparison.html in the folder that holds them."),
+        typer.Option(help="File for the page that compares runs; default: comparison.html in the runs' common folder."),
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(help="Method that all others are compared with, case by case; may be repeated."),
+        typer.Option(help="Title of the method that the others are compared with, case by case; may be repeated."),
     ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option(help="Metric that --against compares besides Dice, e.g. hd95; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A further metric that --against compares, e.g. hd95; Dice always is; may be repeated."),
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write the tables of several runs as Markdown, too.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="File for the tables of several runs, as Markdown.")] = None,
 ) -> None:
     """Write the page of a run, or compare several.
 
-    --against also writes the differences beside the page, as <page>_differences.csv.
+    With --against, the differences are also written to <page>_differences.csv, next to the page.
     """
     runs_read = str(runs[0]) if len(runs) == 1 else f"{len(runs)} runs"
     say(f"Reading {runs_read}.")

@@ -15,41 +15,51 @@ from medssl.core.progress import work
 
 @app.command()
 def review(
-    source: Annotated[Path, typer.Argument(help="The folder of a finished run; or a scan, or a folder of scans.")],
-    bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run that predicts the scans first.")] = None,
+    source: Annotated[Path, typer.Argument(help="The folder of a finished run, a scan, or a folder of scans.")],
+    bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run; it predicts the scans first.")] = None,
     predictions: Annotated[
-        Path | None, typer.Option(help="What 'medssl predict', or a run, made of the scans.")
+        Path | None, typer.Option(help="Folder with predictions of the scans, from 'medssl predict' or a run.")
     ] = None,
     output_dir: Annotated[
         Path | None, typer.Option(help="Folder for worklist.csv and review.html; default: RUN/review, or ./review.")
     ] = None,
     strategy: Annotated[
-        str, typer.Option(help="uncertain, structure (the least certain one) or random.")
+        str, typer.Option(help="Order: uncertain, structure (by the least certain structure) or random.")
     ] = "uncertain",
-    structure: Annotated[str | None, typer.Option(help="The one that counts, with --strategy structure.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Time there is, e.g. 30min, 1h30 or 90s.")] = None,
-    seed: Annotated[int, typer.Option(help="Of a random order.")] = 0,
+    structure: Annotated[
+        str | None, typer.Option(help="With --strategy structure: the only structure that counts.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Time for the review, e.g. 30min, 1h30 or 90s; the page marks what fits.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed for --strategy random.")] = 0,
     samples: Annotated[
         int | None,
-        typer.Option(help="Monte Carlo samples, with --bundle; 0: one pass. Default: as trained."),
+        typer.Option(help="With --bundle: number of Monte Carlo samples; 0: one pass. Default: as trained."),
     ] = None,
-    pictures: Annotated[int, typer.Option(min=0, help="Cases shown with pictures; the rest are table rows.")] = 24,
-    slices: Annotated[int, typer.Option(min=1, max=5, help="Pictures a case.")] = 3,
-    open_seconds: Annotated[float, typer.Option(help="Effort: to open a case.")] = 30.0,
-    slice_seconds: Annotated[float, typer.Option(help="Effort: for each slice that needs looking at.")] = 2.0,
-    area_seconds: Annotated[float, typer.Option(help="Effort: for each uncertain square centimetre.")] = 2.0,
-    uncertain_bits: Annotated[float, typer.Option(help="Effort: a voxel above this is uncertain.")] = 0.5,
-    slice_mm2: Annotated[float, typer.Option(help="Effort: uncertain area above which a slice needs a look.")] = 20.0,
+    pictures: Annotated[
+        int, typer.Option(min=0, help="Number of cases shown with pictures; the rest are table rows.")
+    ] = 24,
+    slices: Annotated[int, typer.Option(min=1, max=5, help="Number of pictures of each case.")] = 3,
+    open_seconds: Annotated[float, typer.Option(help="Effort: seconds to open a case.")] = 30.0,
+    slice_seconds: Annotated[float, typer.Option(help="Effort: seconds for each slice that needs a look.")] = 2.0,
+    area_seconds: Annotated[float, typer.Option(help="Effort: seconds for each uncertain square centimetre.")] = 2.0,
+    uncertain_bits: Annotated[
+        float, typer.Option(help="Effort: a voxel with more entropy, in bits, is uncertain.")
+    ] = 0.5,
+    slice_mm2: Annotated[
+        float, typer.Option(help="Effort: a slice with this uncertain area, in mm2, needs a look.")
+    ] = 20.0,
     trust: Trust = False,
 ) -> None:
-    """Rank cases by their need of a human.
+    """Rank cases by how much they need a human.
 
-    The order is written to worklist.csv and shown in review.html. The exit code is 3 if a case failed.
+    The command writes worklist.csv and the page review.html. The exit code is 3 if a case failed.
     """
     checked_sampling({"samples": samples})
     if bundle is not None:
         bundle_root(bundle)
-    say(f"Ranking the cases of {source} by their need of a human ...")
+    say(f"Ranking the cases of {source} by how much they need a human ...")
     with work("loading libraries"):
         from medssl.review.effort import Effort, parse_budget
         from medssl.review.queue import build_queue

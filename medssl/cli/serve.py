@@ -12,27 +12,40 @@ from medssl.cli.trust import Trust
 @app.command()
 def label(
     studies: Annotated[str, typer.Option(help="A folder of scans or DICOM series, or a DICOMweb archive's address.")],
-    bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run's folder; default: newest run.")] = None,
-    host: Annotated[str, typer.Option(help="Any other needs MONAI Label's sign-on.")] = "127.0.0.1",
+    bundle: Annotated[
+        Path | None, typer.Option(help="A trained bundle, or the folder of a run; default: the newest run.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to answer on; any other needs MONAI Label's sign-on.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
-    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
-    strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
-    search_filter: Annotated[str | None, typer.Option(help="Modality of the DICOM series, e.g. MR.")] = None,
-    workspace: Annotated[Path | None, typer.Option(help="For models and logs; default: beside the studies.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Number of Monte Carlo samples; default: as trained.")
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option(help="Which study is offered first: uncertain, structure or random.")
+    ] = "uncertain",
+    search_filter: Annotated[
+        str | None, typer.Option(help="Modality of the DICOM series to serve, e.g. MR; default: the model's.")
+    ] = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option(help="Folder for models and logs; default: .medssl_label in the studies, or runs/label."),
+    ] = None,
     proposals: Annotated[
         bool,
         typer.Option(
             "--proposals",
-            help="Store each segmentation a viewer asks for in the archive, as a DICOM SEG that OHIF can correct. "
-            "DICOMweb cannot delete: they stay until you remove them in the archive.",
+            help="Store each segmentation in the archive as a DICOM SEG, so that OHIF can correct it. "
+            "DICOMweb cannot delete: remove these files in the archive yourself.",
         ),
     ] = False,
     trust: Trust = False,
 ) -> None:
     """Serve studies to viewers with MONAI Label.
 
-    A viewer segments, shows the uncertainty and is given the most uncertain study first. The network learns from what
-    was reviewed.
+    The server segments studies, shows the uncertainty and offers the most uncertain study first. The network can be
+    trained on what was reviewed.
     """
     from medssl.label_app.launch import LabelServer
 
@@ -44,7 +57,7 @@ def label(
 
 @app.command()
 def ui(
-    runs_dir: Annotated[Path, typer.Option(help="Folder of the runs, with mlflow.db.")] = Path("runs"),
+    runs_dir: Annotated[Path, typer.Option(help="Folder of the runs; it holds mlflow.db.")] = Path("runs"),
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
 ) -> None:
     """Show the runs in MLflow, on this machine only."""

@@ -15,13 +15,15 @@ app.add_typer(simulate, name="simulate-review")
 
 @simulate.command()
 def inspect(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs; seeds are taken together.")],
-    output_dir: Annotated[Path, typer.Option(help="Folder for inspection.csv, .md and .png.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of finished runs; runs that differ only in the seed count together.")
+    ],
+    output_dir: Annotated[Path, typer.Option(help="Folder for the results: inspection.csv, .md and .png.")],
 ) -> None:
-    """Count the errors that a reviewer finds.
+    """Count how soon a simulated reviewer finds the errors.
 
-    They are counted against slices and voxels inspected, in the order of uncertainty, by contour, at random, and as
-    one who knows the errors would.
+    The reviewer looks at slices, or voxels, one after the other. Four orders are compared: by uncertainty, by the
+    predicted outline, at random, and an oracle that knows the errors.
     """
     from medssl.review.simulation.inspection import inspect_runs, write_inspections
 
@@ -33,25 +35,29 @@ def inspect(
 @simulate.command(context_settings=KEYS)
 def rounds(
     context: typer.Context,
-    bundle: Annotated[Path, typer.Argument(help="A bundle, e.g. bundles/mcdropout_unet3d.")],
-    output_dir: Annotated[Path, typer.Option(help="Folder of the runs, and of rounds.csv, .md and .png.")],
-    start: Annotated[int, typer.Option(min=1, help="Labelled cases before the first review.")] = 4,
-    per_round: Annotated[int, typer.Option(min=1, help="Cases reviewed in a round.")] = 4,
-    number: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of review and training.")] = 3,
-    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2.")] = "0",
-    strategies: Annotated[str, typer.Option(help="Orders of the queue that are compared.")] = "uncertain,random,oracle",
-    overlay: Annotated[list[str] | None, typer.Option(help="Overlay of train.json, e.g. bench.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time; they share the cores.")] = 1,
+    bundle: Annotated[Path, typer.Argument(help="A bundle, by its name or folder, e.g. mcdropout_unet3d.")],
+    output_dir: Annotated[Path, typer.Option(help="Folder for the runs and for rounds.csv, .md and .png.")],
+    start: Annotated[int, typer.Option(min=1, help="Number of labelled cases before the first review.")] = 4,
+    per_round: Annotated[int, typer.Option(min=1, help="Number of cases reviewed in each round.")] = 4,
+    number: Annotated[int, typer.Option("--rounds", min=1, help="Number of rounds of review and training.")] = 3,
+    seeds: Annotated[str, typer.Option(help="Random seeds, e.g. 0,1,2.")] = "0",
+    strategies: Annotated[str, typer.Option(help="Orders of review to compare.")] = "uncertain,random,oracle",
+    overlay: Annotated[
+        list[str] | None,
+        typer.Option(help="File beside train.json that changes its keys, e.g. bench; may be repeated."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes at a time; they share the cores.")] = 1,
     trust: Trust = False,
 ) -> None:
-    """Train, review, correct, and train again.
+    """Simulate rounds of review, correction and training.
 
-    Test Dice is measured against the number of corrected cases. Further --key value pairs go to every training.
+    It measures the test Dice for each number of labelled cases. Further --key value pairs go to every training.
     """
+    from medssl.core.stock_command import find_bundle
     from medssl.review.simulation.rounds import Rounds, write_rounds
     from medssl.sweep import SweepRow
 
-    row = SweepRow("review", bundle, tuple(overlay or ()))
+    row = SweepRow("review", find_bundle(bundle), tuple(overlay or ()))
     plan = Rounds(
         row,
         keys_of(context.args),

@@ -16,7 +16,7 @@ from medssl.cli.values import keys_of, numbers_of
 from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE
 
 Overlays = Annotated[
-    list[str] | None, typer.Option(help="File beside train.json that is laid over it, e.g. bench; may be repeated.")
+    list[str] | None, typer.Option(help="File beside train.json that changes its keys, e.g. bench; may be repeated.")
 ]
 
 
@@ -29,7 +29,7 @@ def train(
 ) -> None:
     """Train a bundle. Further --key value pairs are its keys, e.g. --dataset_name liver --dataset_dir data.
 
-    The MONAI command that does the same is printed first, then run.
+    The command first prints the MONAI command that does the same, then runs it.
     """
     from medssl.core.stock_command import config_files, find_bundle
 
@@ -46,7 +46,7 @@ def evaluate(
 ) -> None:
     """Evaluate a finished run again. Further --key value pairs are keys of evaluate.json, e.g. --samples 50.
 
-    The MONAI command that does the same is printed first, then run.
+    The command first prints the MONAI command that does the same, then runs it.
     """
     from medssl.core.run_folder import read_facts
     from medssl.core.stock_command import config_files, find_bundle
@@ -97,21 +97,26 @@ def _tell_until(sign: Path, process: subprocess.Popen) -> None:
 @app.command(context_settings=KEYS)
 def sweep(
     context: typer.Context,
-    grid: Annotated[Path, typer.Argument(help="A bundle, by its name or folder, or a JSON file of grids.")],
-    output_dir: Annotated[Path, typer.Option(help="Folder of the runs.")],
-    labelled: Annotated[str, typer.Option(help="Numbers of labels, e.g. 4,16 (a bundle needs them).")] = "",
-    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2 (for a bundle).")] = "0",
-    variants: Annotated[str, typer.Option(help="Variants, e.g. gbdl,ic,volume (for a bundle that has them).")] = "",
+    grid: Annotated[Path, typer.Argument(help="A bundle, by its name or folder, or a JSON file that lists grids.")],
+    output_dir: Annotated[Path, typer.Option(help="Folder for the runs.")],
+    labelled: Annotated[
+        str, typer.Option(help="Numbers of labelled cases, e.g. 4,16; needed unless the grid is a file.")
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="Random seeds, e.g. 0,1,2; not for a file.")] = "0",
+    variants: Annotated[
+        str, typer.Option(help="Variants or methods of the bundle, e.g. gbdl,ic,volume; not for a file.")
+    ] = "",
     vary: Annotated[
-        list[str] | None, typer.Option(help="A key and its values, e.g. kl_weight=0.0005,0.005; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A key and the values to try, e.g. kl_weight=0.0005,0.005; may be repeated."),
     ] = None,
     overlay: Overlays = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time; they share the cores.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of trainings at a time; they share the cores.")] = 1,
     trust: Trust = False,
 ) -> None:
     """Train variants x labels x seeds, then compare. Further --key value pairs go to every training.
 
-    The same command again goes on where it was stopped.
+    After a stop, give the same command again: it continues.
     """
     from medssl.core.errors import ConfigError
     from medssl.core.stock_command import find_bundle

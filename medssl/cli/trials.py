@@ -16,13 +16,15 @@ from medssl.core.progress import work
 @app.command()
 def samples(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples.")] = "1,2,5,10,20,50",
-    cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+    values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples to try.")] = "1,2,5,10,20,50",
+    cases: Annotated[
+        int | None, typer.Option(min=1, help="Number of test cases to predict, the first ones; default: all.")
+    ] = None,
     trust: Trust = False,
 ) -> None:
-    """Measure quality and time for numbers of samples.
+    """Measure quality and time for several numbers of samples.
 
-    They are written to RUN/samples.csv, and the report shows them.
+    The results are written to RUN/samples.csv. The report shows them.
     """
     counts = rising_counts(numbers_of(values))
     bundle_root(run)
@@ -42,20 +44,28 @@ def compare_modes(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     side: Annotated[
         list[str] | None,
-        typer.Option(help="A mode, with a stride of its own or without: fast@8,8,8; the others differ from the first."),
+        typer.Option(
+            help="A mode, with its stride or without, e.g. fast@8,8,8; all others are compared with the first."
+        ),
     ] = None,
-    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
-    stride: Annotated[str, typer.Option(help="Of the windows, e.g. 8,8,8; default: as trained.")] = "",
-    cases: Annotated[int | None, typer.Option(min=1, help="Only the first test cases; default: all.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Number of Monte Carlo samples; default: as trained.")
+    ] = None,
+    stride: Annotated[
+        str, typer.Option(help="Distance between windows in voxels, e.g. 8,8,8; default: as trained.")
+    ] = "",
+    cases: Annotated[
+        int | None, typer.Option(min=1, help="Number of test cases to predict, the first ones; default: all.")
+    ] = None,
     again: Annotated[
         int | None,
-        typer.Option(min=0, help="Cases, the first ones, that are predicted with another seed too; default: all."),
+        typer.Option(min=0, help="Number of cases, the first ones, to predict with another seed, too; default: all."),
     ] = None,
     trust: Trust = False,
 ) -> None:
-    """Measure whether fast predicts as reference does.
+    """Measure how far fast predictions differ from reference ones.
 
-    The test cases are predicted by both, or by each --side. What differs is written to RUN/modes.csv.
+    It predicts the test cases in both modes, or with each --side. It writes the differences to RUN/modes.csv.
     """
     chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
     bundle_root(run)
@@ -73,15 +83,21 @@ def compare_modes(
 @app.command()
 def quantise(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
-    stride: Annotated[str, typer.Option(help="Of the windows; default: as trained.")] = "",
-    cases: Annotated[int | None, typer.Option(min=1, help="Only the first validation cases; default: all.")] = None,
-    windows: Annotated[int, typer.Option(min=1, help="Windows of training scans to calibrate with.")] = 32,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Number of Monte Carlo samples; default: as trained.")
+    ] = None,
+    stride: Annotated[
+        str, typer.Option(help="Distance between windows in voxels, e.g. 8,8,8; default: as trained.")
+    ] = "",
+    cases: Annotated[
+        int | None, typer.Option(min=1, help="Number of validation cases to predict, the first ones; default: all.")
+    ] = None,
+    windows: Annotated[int, typer.Option(min=1, help="Number of windows of training scans for the calibration.")] = 32,
     trust: Trust = False,
 ) -> None:
-    """Make graphs for --backend int8, and measure their loss.
+    """Make 8-bit graphs for --backend int8, and measure what they lose.
 
-    It is measured on the validation cases and written to RUN/int8.csv.
+    The loss is measured on the validation cases and written to RUN/int8.csv.
     """
     chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
     bundle_root(run)

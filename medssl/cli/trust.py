@@ -6,5 +6,5 @@ import typer
 
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Open a bundle even if check-bundle finds something in it; it may then run any code."),
+    typer.Option("--trust", help="Open a bundle even if check-bundle has findings; it may then run any code."),
 ]

@@ -20,16 +20,18 @@ AXES = 3
 class SamplingOptions:
     """How a network predicts scans in windows. A stride longer than the window counts as the window's length."""
 
-    samples: int = option(20, "Monte Carlo samples; 0: one pass without dropout", at_least=0)
-    stride: list[int] = option((8, 8, 8), "distance of neighbouring windows, in voxels", at_least=1)
-    window_size: list[int] | None = option(None, "size of the windows, in voxels; the patch's by default", at_least=1)
-    window_batch: int | str = option(AUTO, "windows computed at once; auto: as memory allows", incidental=True)
+    samples: int = option(20, "Monte Carlo samples of each voxel; 0: one pass without dropout", at_least=0)
+    stride: list[int] = option((8, 8, 8), "distance between neighbouring windows, in voxels", at_least=1)
+    window_size: list[int] | None = option(None, "size of the windows, in voxels; default: patch_size", at_least=1)
+    window_batch: int | str = option(AUTO, "windows computed at once; auto: as many as memory allows", incidental=True)
     mode: str = option(
-        "fast", "how samples are drawn: fast shares passes between windows, reference does every pass", choices=MODES
+        "fast",
+        "how samples are drawn: reference makes every pass, exact shares work, fast shares passes, too",
+        choices=MODES,
     )
     backend: str = option(
         "eager",
-        "what computes: PyTorch as it is or compiled, OpenVINO, or OpenVINO in 8-bit integers",
+        "what computes: eager or compile (PyTorch), openvino, or int8 (OpenVINO in 8-bit integers)",
         choices=BACKENDS,
     )
 
@@ -46,7 +48,7 @@ class SamplingOptions:
 class SliceOptions:
     """How a network of pictures predicts scans slice by slice."""
 
-    samples: int = option(5, "predictions of each slice; 0: one without chance", at_least=0)
+    samples: int = option(5, "predictions of each slice; 0: one without random draws", at_least=0)
     slice_batch: int = option(8, "slices computed at once", at_least=1)
 
 

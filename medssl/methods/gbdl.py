@@ -26,15 +26,34 @@ class GBDLOptions:
         1.0, "stage 1: weight of the cross-entropy", symbol=r"$\lambda_1$", weighs="cross-entropy"
     )
     dice_weight: float = option(2.0, "stage 1: weight of the Dice loss", symbol=r"$\lambda_2$", weighs="Dice")
-    mse_weight: float = option(1.0, "stage 1: weight of the MSE", symbol=r"$\lambda_3$", weighs="reconstruction")
-    kl_weight: float = option(0.005, "stage 1: weight of the KL", symbol=r"$\lambda_4$", weighs="KL")
-    kl: str = option("product", "KL of the product of the slices' Gaussians, or their sum", choices=("product", "sum"))
-    beta_ce: float = option(1.0, "stage 2: weight of cross-entropy", symbol=r"$\beta_1$", weighs="cross-entropy")
+    mse_weight: float = option(
+        1.0,
+        "stage 1: weight of the squared error of the reconstruction",
+        symbol=r"$\lambda_3$",
+        weighs="reconstruction",
+    )
+    kl_weight: float = option(
+        0.005, "stage 1: weight of the KL divergence of the latents", symbol=r"$\lambda_4$", weighs="KL"
+    )
+    kl: str = option(
+        "product",
+        "stage 1: KL of the product of the slices' Gaussians, or sum of the slices' KLs",
+        choices=("product", "sum"),
+    )
+    beta_ce: float = option(1.0, "stage 2: weight of the cross-entropy", symbol=r"$\beta_1$", weighs="cross-entropy")
     beta_dice: float = option(2.0, "stage 2: weight of the Dice loss", symbol=r"$\beta_2$", weighs="Dice")
     pseudo_samples: int = option(
-        5, "draws whose mean is a pseudo-label", symbol="$M$", weighs="draws per pseudo-label", at_least=1
+        5,
+        "stage 2: a pseudo-label is the mean of this many draws",
+        symbol="$M$",
+        weighs="draws per pseudo-label",
+        at_least=1,
     )
-    pseudo: str = option("soft", "stage 2: probabilities or the most likely class", choices=("soft", "hard"))
+    pseudo: str = option(
+        "soft",
+        "stage 2: pseudo-labels are probabilities (soft) or the most likely class (hard)",
+        choices=("soft", "hard"),
+    )
 
 
 class LatentLearning(Method):

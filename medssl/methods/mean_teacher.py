@@ -19,10 +19,10 @@ class MeanTeacherOptions:
     """What users may choose of Mean Teacher."""
 
     consistency_weight: float = option(
-        0.1, "weight of the consistency loss once it has ramped up", symbol="$w$", weighs="consistency", at_least=0
+        0.1, "weight of the consistency loss at the end of its rise", symbol="$w$", weighs="consistency", at_least=0
     )
-    ramp_up_share: float = option(1.0, "share of all steps until that weight is full", at_least=0, at_most=1)
-    ema_decay: float = option(0.99, "decay of the moving average that teaches", at_least=0, at_most=1)
+    ramp_up_share: float = option(1.0, "share of all steps in which consistency_weight rises", at_least=0, at_most=1)
+    ema_decay: float = option(0.99, "decay of the moving average, which is the teacher", at_least=0, at_most=1)
 
 
 class MeanTeacher(CountsSteps, AveragedMethod):

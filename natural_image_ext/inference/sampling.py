@@ -16,7 +16,7 @@ from natural_image_ext.networks.classifier import Classifier
 class PictureSampling:
     """How a classifier predicts pictures."""
 
-    samples: int = option(10, "latent vectors, or passes with dropout, of a prediction", at_least=1)
+    samples: int = option(10, "samples of each prediction: latent vectors, or passes with dropout", at_least=1)
     test_batch: int = option(64, "pictures computed at once", at_least=1)
 
 

@@ -16,8 +16,10 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampl
 class SceneSampling:
     """How a segmentation network predicts images."""
 
-    samples: int = option(5, "latent maps, or passes with dropout, of a prediction; 0: one pass", at_least=0)
-    evaluation: str = option("whole", "images in one piece, or in windows", choices=("whole", "sliding"))
+    samples: int = option(5, "samples of each prediction: latent maps, or passes with dropout; 0: one pass", at_least=0)
+    evaluation: str = option(
+        "whole", "predict whole images, or sliding windows of side crop", choices=("whole", "sliding")
+    )
     crop: int = option(480, "side of the windows, in pixels", at_least=1)
 
 
