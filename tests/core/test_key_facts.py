@@ -42,7 +42,7 @@ def test_unknown_key_gets_the_nearest(facts):
 
 def test_bundles_with_one_meaning_are_told_together_and_limits_are_named(facts):
     text = explanation(find_key("batch_size", facts))
-    assert text.count("batch_size: patches a step.") == 1
+    assert text.count("batch_size: patches in each step.") == 1
     assert "limits   at least 1" in text and "default  4 (gbdl, mcdropout_unet3d, teacher_student)" in text
 
 
