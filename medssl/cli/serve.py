@@ -15,7 +15,9 @@ def label(
     bundle: Annotated[Path | None, typer.Option(help="Trained bundle or run's folder; default: newest run.")] = None,
     host: Annotated[str, typer.Option(help="Any other needs MONAI Label's sign-on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
-    samples: Annotated[int | None, typer.Option(min=1, help="Monte Carlo samples; default: as trained.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=0, help="Monte Carlo samples; 0: one pass. Default: as trained.")
+    ] = None,
     strategy: Annotated[str, typer.Option(help="Proposed first: uncertain, structure or random.")] = "uncertain",
     search_filter: Annotated[str | None, typer.Option(help="Modality of the DICOM series, e.g. MR.")] = None,
     workspace: Annotated[Path | None, typer.Option(help="For models and logs; default: beside the studies.")] = None,
