@@ -1,7 +1,8 @@
 # medssl: two commands for a newcomer, `make demo` and `make test`; both build the environment first.
 PYTHON ?= python3
-EXTRAS ?= dicom,natural,label,int8,dev
+EXTRAS ?= dicom,natural,label,int8,dev,docs
 DEMO   ?= runs/demo
+SIZE   ?= bench
 WORKERS ?= 2
 
 VENV   := .venv
@@ -13,7 +14,7 @@ BUNDLE := bundles/gbdl
 SYSTEM_PACKAGES := orthanc orthanc-dicomweb chromium chromium-driver
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: setup setup-label demo test test-slow bench lint format clean
+.PHONY: setup setup-label demo test test-slow bench docs keys lint format clean
 
 setup: $(STAMP)
 
@@ -37,7 +38,7 @@ setup-label: setup
 
 demo: setup
 	$(PY) -m monai.bundle run training \
-	    --config_file "['$(BUNDLE)/configs/train.json','$(BUNDLE)/configs/bench.json']" \
+	    --config_file "['$(BUNDLE)/configs/train.json','$(BUNDLE)/configs/$(SIZE).json']" \
 	    --dataset_name phantom --dataset_dir $(DEMO)/phantom --labelled 8 --output_dir $(DEMO) --resume true
 	$(PY) -m medssl report $(DEMO)
 
@@ -62,5 +63,15 @@ bench:
 	$(MAKE) setup EXTRAS=$(EXTRAS),bench
 	OMP_NUM_THREADS=1 $(PY) benchmarks/run.py $(BENCH)
 
+# Builds the site into site/, from pages in docs/, the help of the commands and the keys of the bundles. Broken links
+# between pages are errors; links to other sites are not followed. Nothing is fetched.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+	@echo "site/index.html is the first page"
+
+# After an option was added or changed: what `medssl explain` and the docs say of the keys.
+keys: setup
+	$(PY) docs/generate/keys.py
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf site $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,25 +10,20 @@ from medssl.bundle.network_config import network_config
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.core.options import option
+from medssl.core.prediction_options import SamplingOptions
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.export import export_bundle
-from medssl.inference.mc_dropout import MODES, MCDropoutInferer
+from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Predictor
 from medssl.report.finish import finish_run
 
 
 @dataclass(frozen=True)
-class InferenceOptions:
+class InferenceOptions(SamplingOptions):
     """How a trained network predicts."""
 
-    samples: int = option(20, "Monte Carlo samples", at_least=0)
-    stride: list[int] = option((8, 8, 8), "of the windows, in voxels", at_least=1)
-    window_size: list[int] | None = option(None, "of the windows; the patch's by default", at_least=1)
-    window_batch: int | str = option("auto", "windows computed at once; auto: as memory allows", incidental=True)
-    mode: str = option("fast", "how samples are drawn", choices=MODES)
-    backend: str = option("eager", "what computes", choices=("eager", "compile", "openvino", "int8"))
     metric_workers: int | None = option(
-        None, "processes that compute metrics; as many as pay by default", incidental=True
+        None, "processes that compute metrics; as many as pay by default", at_least=0, incidental=True
     )
 
 

@@ -10,15 +10,18 @@ from torch.utils.data import DataLoader
 
 from medssl.bundle.keys import given_options
 from medssl.core.options import option
+from medssl.data.dataset_check import check_split
 from medssl.data.datasets import DatasetFacts, DataSource, open_dataset
+from medssl.data.findings import require_valid, warning_lines
 from medssl.data.mixing import MixedDataset, training_dataset
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import AugmentedDataset, cache_cases, thesis_steps_per_epoch, whole_scans
 from medssl.data.split import Split, split_cases
-from medssl.data.validate import check_cases, require_valid
+from medssl.data.validate import check_cases
 from medssl.methods.facts import MethodFacts
 
 Sizes = list[int]
+CHECKS = "data_checks.json"
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,20 @@ class ScanData:
         return self.pipeline.geometry.patch_size
 
     def check(self, runs_dir: str | Path) -> None:
-        """Raise DataError if a case is bad; files that have not changed are not read again in later runs."""
-        check_scans(self.split.cases, self.facts.label_ids, runs_dir)
+        """Raise DataError if a case is bad, tell what is odd; the first process looks for all.
+
+        Files that have not changed are not read again in later runs.
+        """
+        if idist.get_rank() != 0:
+            return
+        cases = self.split.cases
+        print(f"checking {len(cases)} cases", flush=True)
+        findings = check_split(self.source, cases, Path(runs_dir) / CHECKS)
+        require_valid(findings)
+        for line in warning_lines(findings):
+            print(line, flush=True)
+        if lack := self.split.missing_test():
+            print(f"warning: {lack}", flush=True)
 
     def patches_for(self, method: MethodFacts) -> AugmentedDataset | MixedDataset:
         """What a method trains on, made anew: augmented patches of the cases it learns from, in the views it needs."""
@@ -112,4 +127,4 @@ def check_scans(cases: list[dict[str, Any]], label_ids: list[int] | None, runs_d
     """Raise DataError if one of `cases` is bad; the first process looks for all."""
     if idist.get_rank() == 0:
         print(f"checking {len(cases)} cases", flush=True)
-        require_valid(check_cases(cases, label_ids, Path(runs_dir) / "data_checks.json"))
+        require_valid(check_cases(cases, label_ids, Path(runs_dir) / CHECKS))

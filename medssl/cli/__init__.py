@@ -1,6 +1,19 @@
 """The `medssl` command: a module a topic, each parses and calls the layers below."""
 
-from medssl.cli import bundles, data, predict, report, review, serve, simulate, training, trials
+from medssl.cli import bundles, data, explain, predict, report, review, serve, simulate, training, trials
 from medssl.cli.app import app, main
 
-__all__ = ["app", "bundles", "data", "main", "predict", "report", "review", "serve", "simulate", "training", "trials"]
+__all__ = [
+    "app",
+    "bundles",
+    "data",
+    "explain",
+    "main",
+    "predict",
+    "report",
+    "review",
+    "serve",
+    "simulate",
+    "training",
+    "trials",
+]

@@ -9,15 +9,12 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 import medssl
-from medssl.core.errors import error_behind
+from medssl.cli.tasks import position, write_example, write_sections
+from medssl.core.failure_text import failure_text
 
 console = Console()
 EXIT_BAD_DATA, EXIT_SOME_FAILED, EXIT_STOPPED = 1, 3, 130
 KEYS = {"allow_extra_args": True, "ignore_unknown_options": True}  # of a command that takes keys of a bundle, too
-_ORDER = (
-    *("phantom", "check-data", "bundles", "check-bundle", "train", "evaluate", "report", "sweep", "ui"),
-    *("predict", "review", "label", "samples", "compare-modes", "quantise", "simulate-review"),
-)
 _OLD_NAMES = {"dataset": "dataset_name", "output": "output_dir"}
 
 
@@ -46,6 +43,9 @@ class Command(TyperCommand):
                 error.message += f". Did you mean {' or '.join(nearest)}?"  # type: ignore[attr-defined]
             raise
 
+    def format_epilog(self, context: Any, formatter: Any) -> None:
+        write_example(context, formatter)
+
     def invoke(self, context: Any) -> Any:
         try:
             return super().invoke(context)
@@ -62,20 +62,28 @@ class Commands(typer.Typer):
     """Commands of one habit."""
 
     def __init__(self, **settings: Any) -> None:
-        # plain help: the frames of rich leave the text 24 columns of 80
-        habit = {"no_args_is_help": True, "add_completion": False, "rich_markup_mode": None}
         names = {"token_normalize_func": spelt, "max_content_width": 110, "help_option_names": ["--help", "-h"]}
-        super().__init__(**habit, pretty_exceptions_enable=False, context_settings=names, **settings)
+        super().__init__(
+            no_args_is_help=True,
+            add_completion=False,
+            pretty_exceptions_enable=False,
+            rich_markup_mode=None,  # the frames of rich leave the text 24 columns of 80
+            context_settings=names,
+            **settings,
+        )
 
-    def command(self, name: str | None = None, **settings: Any) -> Any:  # type: ignore[override]
+    def command(self, name: str | None = None, **settings: Any) -> Any:
         return super().command(name, cls=Command, **settings)
 
 
 class _Group(TyperGroup):
-    """Commands in the order that a user needs them."""
+    """Commands in the order that a user needs them, a section a task."""
 
     def list_commands(self, context: Any) -> list[str]:
-        return sorted(self.commands, key=_ORDER.index)
+        return sorted(self.commands, key=position)
+
+    def format_commands(self, context: Any, formatter: Any) -> None:
+        write_sections(self, context, formatter)
 
 
 app = Commands(help=__doc__, cls=_Group)
@@ -100,25 +108,30 @@ def _options(
     """Options that every command has; `main` reads --debug wherever it stands."""
 
 
+def say(text: str) -> None:
+    """Print a sentence as it is: paths are not coloured, brackets are no markup, lines are not folded."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def main() -> None:
     """Run the command; an error is printed as one sentence, with --debug as Python's traceback."""
-    arguments = sys.argv[1:]
-    debug = "--debug" in arguments
+    arguments, debug = _without_debug(sys.argv[1:])
     try:
-        app([argument for argument in arguments if argument != "--debug"])
+        app(arguments)
     except BrokenPipeError:  # somebody closed the page that read our output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(EXIT_BAD_DATA) from None
     except Exception as error:
         if debug:
             raise
-        print(sentence(error), file=sys.stderr)
+        print(failure_text(error, hint="(--debug shows where it happened)"), file=sys.stderr)
         raise SystemExit(EXIT_BAD_DATA) from None
 
 
-def sentence(error: Exception) -> str:
-    """What a user reads of an error: its text, with the way to learn more where it is none of medssl's own."""
-    known = error_behind(error)  # MONAI wraps what is raised while a bundle is put together
-    if known is not None:
-        return f"{type(known).__name__}: {known}"
-    return f"{type(error).__name__}: {error}. medssl did not expect this; the same command with --debug shows where."
+def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
+    """The arguments without --debug, and whether it was there; commands of MONAI get it as a key of theirs."""
+    others = [argument for argument in arguments if argument != "--debug"]
+    debug = len(others) < len(arguments)
+    command = next((argument for argument in others if not argument.startswith("-")), "")
+    passed_on = ["--debug", "true"] if debug and command in ("train", "evaluate") else []
+    return [*others, *passed_on], debug

@@ -15,18 +15,18 @@ def check_data(
 ) -> None:
     """Check every scan and label of a folder.
 
-    What is wrong is listed in a table. The exit code is 1 if there are errors.
+    What is wrong is listed. The exit code is 1 if there are errors.
     """
+    console.print(f"Checking every scan and label in {folder}.", highlight=False, markup=False, soft_wrap=True)
+    from medssl.data.dataset_check import check_folder
     from medssl.data.datasets import dataset_facts
-    from medssl.data.validate import check_cases, findings_table
+    from medssl.data.findings import counts_text, findings_text
 
-    facts = dataset_facts(dataset_name)
-    cases = facts.find(folder)
-    findings = check_cases(cases, facts.label_ids if facts.targets else None)
+    cases, findings = check_folder(dataset_facts(dataset_name), folder)
     if findings:
-        console.print(findings_table(findings))
+        console.print(findings_text(findings), soft_wrap=True, end="")
     labelled = sum("label" in case for case in cases)
-    console.print(f"{len(cases)} scans, {labelled} with a label, {len(findings)} findings.")
+    console.print(f"{len(cases)} scans, {labelled} with a label, {counts_text(findings)}.")
     if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(EXIT_BAD_DATA)
 

@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import EXIT_SOME_FAILED, app, console
+from medssl.cli.app import EXIT_SOME_FAILED, app, console, say
 from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
+from medssl.core.bundle_folder import bundle_root
+from medssl.core.prediction_options import checked_sampling, parse_shard
+from medssl.core.progress import work
 
 
 @app.command()
@@ -16,7 +19,7 @@ def predict(
     scans: Annotated[Path, typer.Argument(help="A scan, a folder of scans, or a DICOM series.")],
     output: Annotated[Path, typer.Argument(help="Folder for <id>_seg, _prob and _entropy .nii.gz.")],
     bundle: Annotated[Path, typer.Option(help="A trained bundle, or the folder of a finished run.")],
-    samples: Annotated[int | None, typer.Option(help="Monte Carlo samples; default: as trained.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Monte Carlo samples; 0: one pass. Default: as trained.")] = None,
     shard: Annotated[
         str, typer.Option(help="i/n: this process takes every n-th scan, starting with the i-th.")
     ] = "1/1",
@@ -26,7 +29,10 @@ def predict(
     backend: Annotated[
         str | None, typer.Option(help="What computes: eager, compile, openvino or int8; default: as trained.")
     ] = None,
-    stride: Annotated[str, typer.Option(help="Of the windows, e.g. 64,64,16; default: as trained.")] = "",
+    stride: Annotated[
+        str,
+        typer.Option(help="Voxels from window to window, e.g. 8,8,8; at most the window. Default: as trained."),
+    ] = "",
     probabilities: Annotated[bool, typer.Option(help="Write _prob too.")] = True,
     dicom: Annotated[
         bool, typer.Option("--dicom", help="Of DICOM series, write _seg, _entropy and _bands .dcm too.")
@@ -37,20 +43,24 @@ def predict(
 
     Finished scans are skipped. The exit code is 3 if a scan failed; failures.json says why.
     """
-    from medssl.core.distributed import local_device
-    from medssl.data.layouts import scans_in
-    from medssl.inference import PredictionEngine, load_predictor
-
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("medssl").setLevel(logging.INFO)
     steps = numbers_of(stride) if stride else None
-    chosen = {"samples": samples, "mode": mode, "backend": backend, "stride": steps}
-    predictor = load_predictor(bundle, trust=trust, **chosen, device=str(local_device()))
-    engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
+    chosen = checked_sampling({"samples": samples, "mode": mode, "backend": backend, "stride": steps})
+    parse_shard(shard)
+    bundle_root(bundle)
+    say(f"Predicting {scans} with {bundle} into {output} ...")
+    with work("opening the network"):
+        from medssl.core.distributed import local_device
+        from medssl.data.layouts import scans_in
+        from medssl.inference import PredictionEngine, load_predictor
+
+        logging.basicConfig(level=logging.WARNING, format="%(message)s")
+        logging.getLogger("medssl").setLevel(logging.INFO)
+        predictor = load_predictor(bundle, trust=trust, **chosen, device=str(local_device()))
+        engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"
     console.print(f"{counts}; results in {output}")
     if engine.failures:
         for case, reason in engine.failures.items():
-            console.print(f"[red]{case}[/red]: {reason}", highlight=False)
+            say(f"{case}: {reason}")
         raise typer.Exit(EXIT_SOME_FAILED)

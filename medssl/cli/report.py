@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import app, console
+from medssl.cli.app import app, console, say
 from medssl.core.errors import ConfigError
 
 
@@ -31,11 +31,12 @@ def report(
     --against also writes the differences beside the page, as <page>_differences.csv.
     """
     runs_read = str(runs[0]) if len(runs) == 1 else f"{len(runs)} runs"
-    console.print(f"Reading {runs_read}.", highlight=False, markup=False, soft_wrap=True)
+    say(f"Reading {runs_read}.")
     from medssl.report import (
         PAPER_CROP_NOTICE,
         compare,
         load_run,
+        no_scores_text,
         print_comparison,
         summary_table,
         write_comparison,
@@ -52,7 +53,7 @@ def report(
         run = load_run(runs[0])
         if run.paper_crop:
             console.print(PAPER_CROP_NOTICE)
-        console.print(summary_table(run))
+        console.print(summary_table(run) if run.per_case else no_scores_text(run))
         console.print(f"report: {write_report(runs[0])}")
         return
     comparison = compare(runs, against or (), metric or ())

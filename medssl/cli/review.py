@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import EXIT_SOME_FAILED, app, console
+from medssl.cli.app import EXIT_SOME_FAILED, app, console, say
 from medssl.cli.trust import Trust
+from medssl.core.bundle_folder import bundle_root
+from medssl.core.prediction_options import checked_sampling
+from medssl.core.progress import work
 
 
 @app.command()
@@ -27,7 +30,8 @@ def review(
     budget: Annotated[str | None, typer.Option(help="Time there is, e.g. 30min, 1h30 or 90s.")] = None,
     seed: Annotated[int, typer.Option(help="Of a random order.")] = 0,
     samples: Annotated[
-        int | None, typer.Option(help="Monte Carlo samples, with --bundle; default: as trained.")
+        int | None,
+        typer.Option(help="Monte Carlo samples, with --bundle; 0: one pass. Default: as trained."),
     ] = None,
     pictures: Annotated[int, typer.Option(min=0, help="Cases shown with pictures; the rest are table rows.")] = 24,
     slices: Annotated[int, typer.Option(min=1, max=5, help="Pictures a case.")] = 3,
@@ -42,13 +46,18 @@ def review(
 
     The order is written to worklist.csv and shown in review.html. The exit code is 3 if a case failed.
     """
-    from medssl.review.effort import Effort, parse_budget
-    from medssl.review.queue import build_queue
-    from medssl.review.review_page import write_page
-    from medssl.review.sources import open_source
-    from medssl.review.strategies import check_strategy
-    from medssl.review.tables import print_queue
-    from medssl.review.worklist import write_worklist
+    checked_sampling({"samples": samples})
+    if bundle is not None:
+        bundle_root(bundle)
+    say(f"Ranking the cases of {source} by their need of a human ...")
+    with work("loading libraries"):
+        from medssl.review.effort import Effort, parse_budget
+        from medssl.review.queue import build_queue
+        from medssl.review.review_page import write_page
+        from medssl.review.sources import open_source
+        from medssl.review.strategies import check_strategy
+        from medssl.review.tables import print_queue
+        from medssl.review.worklist import write_worklist
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("medssl").setLevel(logging.INFO)
@@ -57,10 +66,9 @@ def review(
     seconds = None if budget is None else parse_budget(budget)
     folder = output_dir or (source / "review" if (source / "run.json").is_file() else Path("review"))
     cases = open_source(source, bundle, predictions, folder / "predictions", samples, trust)
-    with console.status(f"looking at {len(cases.cases)} cases"):
-        queue = build_queue(cases, strategy, structure, seed, effort, seconds)
-        table = write_worklist(queue, folder / "worklist.csv")
-        page = write_page(queue, folder / "review.html", pictures, slices)
+    queue = build_queue(cases, strategy, structure, seed, effort, seconds)
+    table = write_worklist(queue, folder / "worklist.csv")
+    page = write_page(queue, folder / "review.html", pictures, slices)
     print_queue(queue, console)
     console.print(f"worklist: {table}\npage: {page}", highlight=False, markup=False)
     if queue.failures:

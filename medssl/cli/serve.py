@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import app, console
+from medssl.cli.app import app, console, say
 from medssl.cli.trust import Trust
 
 
@@ -52,7 +52,7 @@ def ui(
 
     store = tracking_store(runs_dir)
     if store.startswith("http"):
-        console.print(f"MLFLOW_TRACKING_URI names a server: open {store}", highlight=False, markup=False)
+        say(f"MLFLOW_TRACKING_URI names a server: open {store}")
         return
-    console.print(f"Starting MLflow for {runs_dir}.", highlight=False, markup=False)
+    say(f"Starting MLflow for {runs_dir}.")
     serve_page(store, port, lambda address: console.print(f"{address} shows the runs (Ctrl-C ends it)."))

@@ -1,15 +1,19 @@
 """Commands that train and evaluate: short forms of MONAI's own."""
 
+import os
 import subprocess
+import tempfile
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from medssl.cli.app import EXIT_STOPPED, KEYS, app, console
+from medssl.cli.app import EXIT_STOPPED, KEYS, app, say
 from medssl.cli.report import report
 from medssl.cli.trust import Trust
 from medssl.cli.values import keys_of, numbers_of
+from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE
 
 Overlays = Annotated[
     list[str] | None, typer.Option(help="File beside train.json that is laid over it, e.g. bench; may be repeated.")
@@ -31,7 +35,7 @@ def train(
 
     folder = find_bundle(bundle)
     files = config_files(folder, "train", overlay or ())
-    _run("training", folder, files, keys_of(context.args), trust)
+    _run("training", [folder], files, keys_of(context.args), trust)
 
 
 @app.command(context_settings=KEYS)
@@ -50,29 +54,44 @@ def evaluate(
     facts = read_facts(run)
     stored = facts.get("bundle_root")
     folder = Path(stored) if stored and Path(stored, "configs").is_dir() else find_bundle(facts["bundle"])
-    trusted = {"trust": "true"} if trust else {}  # the run's own bundle is checked by the process that opens it
+    trusted = {"trust": "true"} if trust else {}  # for the process that opens the run's own bundle
     keys = {**keys_of(context.args), "output_dir": str(run), **trusted}
-    _run("evaluating", folder, config_files(folder, "evaluate"), keys, trust)
+    _run("evaluating", [folder, run], config_files(folder, "evaluate"), keys, trust)
 
 
-def _run(run_id: str, bundle: Path, files: list[Path], keys: dict[str, str], trust: bool) -> None:
-    """Run MONAI's command in a process of its own, if nothing in the bundle could do harm."""
+def _run(run_id: str, bundles: list[Path], files: list[Path], keys: dict[str, str], trust: bool) -> None:
+    """Run MONAI's command in a process of its own, if nothing in the bundles that it opens could do harm."""
     from medssl.core.shipped_bundles import shipped_bundles
     from medssl.core.stock_command import as_run, as_typed, stock_command
 
     arguments = stock_command(run_id, files, keys)
-    console.print(as_typed(arguments), highlight=False, markup=False, soft_wrap=True)
-    if bundle not in shipped_bundles().values():
+    say(as_typed(arguments))
+    strange = [bundle for bundle in bundles if bundle not in shipped_bundles().values()]
+    if strange and not trust:
         from medssl.security import require_harmless
 
-        require_harmless(bundle, trust)
-    process = subprocess.Popen(as_run(arguments))
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:  # the terminal has told the process, too: it ends by itself
-        process.wait()
-        code = EXIT_STOPPED
+        for bundle in strange:
+            require_harmless(bundle)
+    with tempfile.TemporaryDirectory() as folder:
+        sign = Path(folder) / "speaks"
+        process = subprocess.Popen(as_run(arguments), env={**os.environ, SIGN_OF_LIFE: str(sign)})
+        try:
+            _tell_until(sign, process)
+            code = process.wait()
+        except KeyboardInterrupt:  # the terminal has told the process, too: it ends by itself
+            process.wait()
+            code = EXIT_STOPPED
     raise typer.Exit(code)
+
+
+def _tell_until(sign: Path, process: subprocess.Popen) -> None:
+    """Say every few seconds that the process is starting, until it speaks itself: MONAI and torch take their time."""
+    began = last = time.monotonic()
+    while process.poll() is None and not sign.exists():
+        time.sleep(0.1)
+        if time.monotonic() - last > LINE_SECONDS - 0.5:
+            last = time.monotonic()
+            say(f"starting MONAI ({last - began:.0f} s)")
 
 
 @app.command(context_settings=KEYS)

@@ -5,9 +5,12 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import app, console
+from medssl.cli.app import app, console, say
 from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
+from medssl.core.bundle_folder import bundle_root
+from medssl.core.prediction_options import checked_sampling, rising_counts
+from medssl.core.progress import work
 
 
 @app.command()
@@ -21,12 +24,16 @@ def samples(
 
     They are written to RUN/samples.csv, and the report shows them.
     """
-    from medssl.core.run_folder import read_facts
-    from medssl.report.tasks import task_of
+    counts = rising_counts(numbers_of(values))
+    bundle_root(run)
+    say(f"Predicting test cases of {run} with {', '.join(map(str, counts))} samples ...")
+    with work("loading libraries"):
+        from medssl.core.run_folder import read_facts
+        from medssl.report.tasks import task_of
 
-    task = task_of(read_facts(run), run / "run.json")
+        task = task_of(read_facts(run), run / "run.json")
     trusted = {"trust": True} if trust else {}  # a task of another package may not know it
-    path = task.write_sample_curve(run, numbers_of(values), cases, **trusted)
+    path = task.write_sample_curve(run, counts, cases, **trusted)
     console.print(f"{path}: shown by 'medssl report {run}'")
 
 
@@ -50,12 +57,15 @@ def compare_modes(
 
     The test cases are predicted by both, or by each --side. What differs is written to RUN/modes.csv.
     """
-    from medssl.inference.compare_modes import DEFAULT_SIDES, KIND, Side, write_mode_comparison
-    from medssl.inference.comparison import summary_table
+    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
+    bundle_root(run)
+    say(f"Comparing {' with '.join(side or ('reference', 'fast'))} on the test cases of {run} ...")
+    with work("loading libraries"):
+        from medssl.inference.compare_modes import DEFAULT_SIDES, KIND, Side, write_mode_comparison
+        from medssl.inference.comparison import summary_table
 
     sides = [Side.parse(text) for text in side] if side else DEFAULT_SIDES
-    steps = numbers_of(stride) if stride else None
-    path, rows = write_mode_comparison(run, sides, samples, steps, cases, again, trust=trust)
+    path, rows = write_mode_comparison(run, sides, samples, chosen.get("stride"), cases, again, trust=trust)
     console.print(summary_table(KIND, rows))
     console.print(f"cases: {path}", highlight=False, markup=False)
 
@@ -73,10 +83,14 @@ def quantise(
 
     It is measured on the validation cases and written to RUN/int8.csv.
     """
-    from medssl.inference.comparison import summary_table
-    from medssl.inference.quantise import KIND, quantise_run
+    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
+    bundle_root(run)
+    say(f"Making int8 graphs of {run} and measuring what they lose ...")
+    with work("loading libraries"):
+        from medssl.inference.comparison import summary_table
+        from medssl.inference.quantise import KIND, quantise_run
 
-    graphs, rows = quantise_run(run, samples, numbers_of(stride) if stride else None, cases, windows, trust=trust)
+    graphs, rows = quantise_run(run, samples, chosen.get("stride"), cases, windows, trust=trust)
     console.print(summary_table(KIND, rows))
     if graphs.record["measured"]["role"] == "test":
         console.print("There are no validation cases: this was measured on test cases.")

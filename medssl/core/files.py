@@ -1,16 +1,19 @@
 """Writing files so that a reader never meets half of one, and folders so that two writers never meet."""
 
+import errno
 import fcntl
 import os
 import secrets
+import shutil
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from medssl.core.errors import ConfigError
+from medssl.core.errors import ConfigError, MedsslError
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -41,6 +44,37 @@ def write_bytes_atomically(path: str | Path, content: bytes) -> None:
         partial.write_bytes(content)
 
     write_atomically(path, write)
+
+
+@contextmanager
+def written_together(folder: str | Path, name: str) -> Iterator[Path]:
+    """Gives an empty folder for files that appear in `folder` together, or not at all; records (.json) come last.
+
+    name: of what they belong to; it begins the name of the hidden folder beside them. Raises MedsslError, which says
+    how much is free, where the disk is full.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    staging = target / f".{name[:40]}.{secrets.token_hex(8)}.part"
+    made = []
+    try:
+        staging.mkdir()
+        yield staging
+        for file in sorted(staging.iterdir(), key=lambda path: (path.suffix == ".json", path.name)):
+            file.replace(target / file.name)
+            made.append(target / file.name)
+    except OSError as error:
+        for file in made:
+            file.unlink(missing_ok=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        free_mb = shutil.disk_usage(target).free / 1e6
+        raise MedsslError(
+            f"{target}: no space left for the files of {name} ({free_mb:.0f} MB are free on that disk). None of them "
+            "was written. Free disk space, or choose another folder, and start again: what is finished is kept."
+        ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 class FolderLock:

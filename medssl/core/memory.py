@@ -41,8 +41,10 @@ def require_memory(need_bytes: float, what: str, way_out: str, device: "torch.de
 
 
 def gigabytes(number_of_bytes: float) -> str:
-    """`31 GB`; with a digit after the point below 10 GB: `0.4 GB`."""
+    """`31 GB`; with a digit after the point below 10 GB: `0.4 GB`; below a tenth of one in MB."""
     amount = number_of_bytes / _GB
+    if amount < 0.1:
+        return f"{1000 * amount:.0f} MB"
     return f"{amount:.0f} GB" if amount >= 9.95 else f"{amount:.1f} GB"
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
@@ -25,6 +26,7 @@ from rich.progress import (
 
 Item = TypeVar("Item")
 LINE_SECONDS = 5.0  # from one line of a log to the next
+SIGN_OF_LIFE = "MEDSSL_SIGN_OF_LIFE"  # environment: a file that a process makes when it begins to speak
 _BAR_SECONDS = 0.25
 
 
@@ -93,6 +95,13 @@ def tracked(items: Iterable[Item], title: str, unit: str = "", total: int | None
 def is_first_process() -> bool:
     """Whether this is the process that speaks: no worker, and the first of several that train together."""
     return multiprocessing.parent_process() is None and os.environ.get("RANK", "0") == "0"
+
+
+def give_sign_of_life() -> None:
+    """Tell the process that started this one that from now on this one speaks for itself."""
+    sign = os.environ.pop(SIGN_OF_LIFE, None)
+    if sign is not None and Path(sign).parent.is_dir():
+        Path(sign).touch()
 
 
 def line_of(works: list[Work], now: float) -> str:

@@ -86,7 +86,7 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     """The content of a run's run.json; ConfigError where there is none."""
     path = Path(folder) / "run.json"
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file. Give the folder of a run with --output_dir.")
+        raise ConfigError(f"{path}: no such file. Give the folder of a run: the one that a training wrote.")
     return json.loads(path.read_text())
 
 

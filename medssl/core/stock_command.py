@@ -1,5 +1,7 @@
 """MONAI's own command that runs a bundle: what `medssl train`, sweeps and the docs are short forms of."""
 
+import json
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +23,15 @@ def find_bundle(text: str | Path) -> Path:
         raise ConfigError(f"{folder}: has no configs/train.json. Expected the folder of a bundle to train.")
     known = unknown_name(str(text), shipped_bundles(), "bundle")
     raise ConfigError(f"{known} Expected such a name, or the folder of a bundle. 'medssl bundles' lists all.")
+
+
+def bundle_name(folder: Path) -> str:
+    """The name that a bundle has in its metadata.json, so that a copy is known by it, too; else its folder's."""
+    file = folder / "configs" / "metadata.json"
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError):
+        return folder.name
 
 
 def config_files(bundle: Path, config: str, overlays: Sequence[str] = ()) -> list[Path]:
@@ -49,7 +60,13 @@ def stock_command(run_id: str, files: Sequence[Path], keys: Mapping[str, str]) -
 
 def as_typed(arguments: Sequence[str]) -> str:
     """The command as a user would type it."""
-    return f"python {shlex.join(arguments)}"
+    return " ".join(["python", *map(_quoted, arguments)])
+
+
+def _quoted(text: str) -> str:
+    """The text for a shell; lists of files, which have quotes themselves, get the other ones."""
+    is_plain_inside = not re.search(r'["$`\\!]', text)
+    return f'"{text}"' if "'" in text and is_plain_inside else shlex.quote(text)
 
 
 def as_run(arguments: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from medssl.core.errors import ConfigError, DataError
 from medssl.core.flags import flag
 from medssl.data import layouts
+from medssl.data.label_ids import IdsOfLabels, described_structures, read_label_ids, structure_names
 from medssl.data.phantom import write_phantoms
 
 Case = dict[str, Any]
@@ -140,11 +141,15 @@ DATASETS: dict[str, DatasetFacts] = {
 
 @dataclass(frozen=True)
 class DataSource:
-    """A data set on disk: its facts and its cases, not yet split."""
+    """A data set on disk: its facts and its cases, not yet split.
+
+    ids_of_labels: what is in each label file, where nothing else told which ids there are.
+    """
 
     facts: DatasetFacts
     cases: list[Case]
     root: Path
+    ids_of_labels: IdsOfLabels = field(default_factory=dict)
 
 
 def dataset_facts(name: str) -> DatasetFacts:
@@ -175,18 +180,19 @@ def open_dataset(
     if not root.is_dir():
         raise DataError(f"{root}: no such folder. Give the folder of the {name} data set with --dataset_dir.")
     cases = facts.find(root)
-    facts = _complete(facts, cases, root)
+    ids = read_label_ids(cases) if name == "folder" and not described_structures(root) else {}
+    facts = _complete(facts, cases, root, ids)
     if window is not None:
         if len(window) != 2 or not window[0] < window[1]:
             raise ConfigError(f"window {list(window)}: expected [low, high] in Hounsfield units, low below high.")
         facts = replace(facts, window=(float(window[0]), float(window[1])))
-    return DataSource(replace(facts, target=_chosen_target(facts, target)), cases, root)
+    return DataSource(replace(facts, target=_chosen_target(facts, target)), cases, root, ids)
 
 
-def _complete(facts: DatasetFacts, cases: list[Case], root: Path) -> DatasetFacts:
+def _complete(facts: DatasetFacts, cases: list[Case], root: Path, ids: IdsOfLabels) -> DatasetFacts:
     """`facts` with what only the files tell: labels and sizes of a folder, a phantom's modality, an atrium's layout."""
     if facts.name == "folder":
-        names = layouts.structure_names(root, cases)
+        names = structure_names(root, cases, ids)
         target = Target({i: n for n, i in enumerate(names, 1)}, dict(enumerate(names.values(), 1)))
         return replace(facts, targets={"labels": target}, geometry=Geometry(*layouts.fitting_sizes(cases)))
     if facts.name == "phantom" and layouts.phantom_modality(root) == "MR":

@@ -38,15 +38,12 @@ def import_highdicom() -> Any:
     return highdicom
 
 
-def require_referable(series_dir: str | Path) -> None:
-    """Raises DataError unless it is a DICOM series (a folder, or one slice) that another file can refer to."""
+def require_series(series_dir: str | Path) -> None:
+    """Raises DataError for a file that is no DICOM, so that no DICOM file can refer to it."""
     path = Path(series_dir)
     if path.exists() and not (path.is_dir() or is_dicom_file(path)):
-        way_out = "Give the series, or ask for .nii.gz alone."
+        way_out = "Give the series, or leave out --dicom to get .nii.gz alone."
         raise volume_error("no-dicom", path, "no DICOM series", "a folder of DICOM slices to refer to", way_out)
-    stack = read_dicom_stack(path)
-    with _refused_by_name(path):
-        _source_images(stack)
 
 
 def target_and_stack(path: str | Path, series_dir: str | Path) -> tuple[Path, DicomStack]:
@@ -146,7 +143,7 @@ def _source_images(stack: DicomStack) -> tuple[list[pydicom.Dataset], pydicom.Da
                 setattr(source, name, source.file_meta.get(f"MediaStorage{name}"))
         for name in _NEEDED:
             if not source.get(name):
-                way_out = f"{_EXPORT} Else write .nii.gz."
+                way_out = f"{_EXPORT} Without it only .nii.gz can be written."
                 raise volume_error("missing-uid", file, f"no {name}", "one, to refer to the series", way_out)
         if any(source[name].value != first[name].value for name in ("StudyInstanceUID", "FrameOfReferenceUID")):
             found = f"another study or frame of reference than {stack.files[0].name}"

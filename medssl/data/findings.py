@@ -1,15 +1,15 @@
-"""What a check of the data finds, and how it is told: one table, or one error that stops the run."""
+"""What a check of the data finds, and how it is told: a list, or one error that stops the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from medssl.core.errors import DataError
 
 SHOWN_ERRORS = 10
+SHOWN_WARNINGS = 3
 Severity = Literal["error", "warning"]
 
 
@@ -56,14 +56,27 @@ def require_valid(findings: Sequence[Finding], way_out: str = "'medssl check-dat
     raise DataError("\n".join(lines))
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
-    """Rich table of the findings, errors first, one row each."""
+def warning_lines(findings: Sequence[Finding]) -> list[str]:
+    """A line for each of the first warnings, and one that says how many more there are."""
+    warnings = [finding for finding in findings if finding.severity == "warning"]
+    lines = [f"warning: {warning.file}: {warning.message}" for warning in warnings[:SHOWN_WARNINGS]]
+    if len(warnings) > SHOWN_WARNINGS:
+        lines.append(f"... and {len(warnings) - SHOWN_WARNINGS} more warnings. 'medssl check-data' lists all.")
+    return lines
+
+
+def counts_text(findings: Sequence[Finding]) -> str:
+    """`0 errors, 1 warning`."""
     errors = sum(finding.severity == "error" for finding in findings)
-    table = Table(
-        "case", "severity", "code", "file", "finding", title=f"{errors} errors, {len(findings) - errors} warnings"
-    )
+    warnings = len(findings) - errors
+    return f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
+
+
+def findings_text(findings: Sequence[Finding]) -> Text:
+    """The findings, errors first: a line with case and kind, then file and message, which are never broken."""
+    text = Text()
     for finding in sorted(findings, key=lambda finding: finding.severity):
         colour = "red" if finding.severity == "error" else "yellow"
-        texts = (escape(finding.file), escape(finding.message))
-        table.add_row(escape(finding.case), f"[{colour}]{finding.severity}[/]", finding.code, *texts)
-    return table
+        text.append(finding.severity, f"bold {colour}").append(f" {finding.case} ({finding.code})\n")
+        text.append(f"  {finding.file}: {finding.message}\n")
+    return text

@@ -1,26 +1,29 @@
 """How each data set lies on disk: functions that list the cases below a folder."""
 
-import hashlib
 import json
-import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import nibabel as nib
 import numpy as np
 
-from medssl.core.csv_files import read_cells
 from medssl.core.errors import ConfigError, DataError
+from medssl.core.progress import tracked
+from medssl.data.channels import refuse_channels
 from medssl.data.dicom import is_dicom_file, patient_key
-from medssl.data.volumes import read_header, read_volume, split_address
+from medssl.data.patients import name_patients
+from medssl.data.scan_names import SUFFIXES, bids_subject, channel_of, label_stem, matching_stem, stem_of
+from medssl.data.volumes import read_header, split_address
 from medssl.data.voxel_grid import Header
 
 Case = dict[str, Any]
-SUFFIXES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".h5")
-_LABEL_ENDINGS = re.compile(r"[_-](seg|label|mask)$", re.IGNORECASE)
-_CHANNEL_ENDING = re.compile(r"_0000$")  # nnU-Net's name of the first channel
-_BIDS_SUBJECT = re.compile(r"^(sub-[A-Za-z0-9]+)")
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+_NO_PICTURES = (
+    "Expected volumes: NIfTI, NRRD, MetaImage, HDF5 or DICOM. Pictures are trained on and predicted by the bundles "
+    "np_match (a class a picture) and np_semiseg (masks). Slices of a scan: stack them to one .nii.gz."
+)
 
 
 def find_kits19(root: Path) -> list[Case]:
@@ -45,11 +48,16 @@ def find_left_atrium(root: Path) -> list[Case]:
 
 
 def find_decathlon(root: Path) -> list[Case]:
-    """`imagesTr/*.nii.gz` with `labelsTr/*.nii.gz`, in `root` or in a `Task..` folder inside it."""
+    """`imagesTr/*.nii.gz` with `labelsTr/*.nii.gz`, in `root` or in a `Task..` folder inside it.
+
+    The label of nnU-Net's `X_0000.nii.gz` may be called `X.nii.gz`.
+    """
     inside = next(iter(sorted(root.glob("Task*_*/imagesTr"))), None)
     base = inside.parent if inside and not (root / "imagesTr").is_dir() else root
     images = sorted(p for p in base.glob("imagesTr/*.nii.gz") if not p.name.startswith("."))
-    cases = [_case(_stem(p), p, base / "labelsTr" / p.name) for p in images]
+    labels = {stem_of(p): p for p in base.glob("labelsTr/*.nii.gz") if not p.name.startswith(".")}
+    refuse_channels(base / "imagesTr", map(stem_of, images), labels)
+    cases = [_case(stem_of(p), p, labels.get(stem_of(p)) or labels.get(matching_stem(p))) for p in images]
     return _found(root, cases, "imagesTr/*.nii.gz")
 
 
@@ -84,19 +92,20 @@ def find_folder(root: Path) -> list[Case]:
     if label_dir.is_dir():
         label_files = _scans_in(label_dir)
     else:  # `scan_seg.nii.gz` beside `scan.nii.gz`
-        stems = {_stem(path) for path in paths}
-        label_files = [p for p in paths if _matching_stem(p) != _stem(p) and _matching_stem(p) in stems]
+        stems = {stem_of(path) for path in paths}
+        label_files = [p for p in paths if matching_stem(p) != stem_of(p) and matching_stem(p) in stems]
     labels: dict[str, Path] = {}
     for path in label_files:
-        other = labels.setdefault(_matching_stem(path), path)
+        other = labels.setdefault(matching_stem(path), path)
         if other != path:
             raise DataError(f"{path}: {other.name} is a label of the same scan. Keep one label a scan in {label_dir}.")
+    scans = [path for path in paths if path not in label_files]
+    refuse_channels(image_dir, map(stem_of, scans), {label_stem(path) for path in label_files})
     cases = [
-        _case(_stem(path), path, labels.pop(_matching_stem(path), None), patient=_patient_of(path))
-        for path in paths
-        if path not in label_files
+        _case(stem_of(path), path, labels.pop(_label_name(path, labels), None), patient=_patient_of(path))
+        for path in scans
     ]
-    _name_patients(root, cases)
+    name_patients(root, cases)
     if labels:
         raise DataError(
             f"{label_dir}: {len(labels)} label(s) without a scan, first {min(p.name for p in labels.values())}. "
@@ -110,43 +119,16 @@ def scans_in(path: str | Path) -> list[Case]:
     path, key = split_address(path)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder. Give a scan, a folder of scans or a DICOM series.")
+    if path.name.lower().endswith(PICTURES):
+        raise DataError(f"{path}: a picture. {_NO_PICTURES}")
     if path.is_file():
-        return [_case(_stem(path), f"{path}::{key}" if key else path, None)]
+        return [_case(stem_of(path), f"{path}::{key}" if key else path, None)]
     if _is_series(path):
         return [_case(path.resolve().name, path, None, patient=_patient_of(path))]
-    cases = [_case(_stem(scan), scan, None, patient=_patient_of(scan)) for scan in _scans_in(_image_folder(path))]
+    scans = _scans_in(_image_folder(path))
+    refuse_channels(_image_folder(path), map(stem_of, scans))
+    cases = [_case(stem_of(scan), scan, None, patient=_patient_of(scan)) for scan in scans]
     return _found(path, cases, "scans, a DICOM series or folders of one series each")
-
-
-def structure_names(root: Path, cases: list[Case]) -> dict[int, str]:
-    """Label id to name, from `dataset.json` (MSD or nnU-Net form) or else from the ids in the label files."""
-    described = root / "dataset.json"
-    if described.is_file() and (names := _described_structures(described)):
-        return names
-    labelled = [c for c in cases if "label" in c]
-    if not labelled:
-        raise DataError(f"{root}: no label found. Put at least one label of a scan's name into {root / 'labels'}.")
-    ids: set[int] = set()
-    for case in labelled:
-        try:
-            values = np.unique(read_volume(case["label"]).array)
-        except DataError:
-            continue  # the check of the data names this file, with every other finding
-        ids |= {int(v) for v in values if np.isfinite(v) and v == int(v) and v > 0}
-    if not ids:
-        raise DataError(f"{root / 'labels'}: no id above 0 in any readable label. Run 'medssl check-data {root}'.")
-    return {i: f"label {i}" for i in sorted(ids)}
-
-
-def _described_structures(path: Path) -> dict[int, str]:
-    """Label id to name as `dataset.json` says: {"1": "liver"} of MSD or {"liver": 1} of nnU-Net."""
-    try:
-        entries = json.loads(path.read_text())["labels"].items()
-        pairs = [(int(k), str(v)) if str(k).isdigit() else (int(v), str(k)) for k, v in entries]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        way_out = 'Expected "labels": {"1": "liver"} or {"liver": 1}, one id a structure; or remove the file.'
-        raise DataError(f"{path}: its labels cannot be read ({type(error).__name__}: {error}). {way_out}") from error
-    return {i: name for i, name in sorted(pairs) if i != 0}
 
 
 def fitting_sizes(cases: list[Case]) -> tuple[tuple[int, int] | None, None, tuple[int, int, int]]:
@@ -155,7 +137,7 @@ def fitting_sizes(cases: list[Case]) -> tuple[tuple[int, int] | None, None, tupl
     All sizes are along right-left, front-back, feet-head, the axes of the network's grid, however a file is stored.
     """
     shapes = []
-    for case in cases:
+    for case in tracked(cases, "reading the sizes of scans", "scans"):
         try:
             shapes.append(_anatomical_shape(read_header(case["image"])))
         except DataError:
@@ -196,7 +178,10 @@ def download_decathlon(task: str | None, root: Path) -> None:
 
 def _found(root: Path, cases: list[Case], expected: str) -> list[Case]:
     if not cases:
-        raise DataError(f"{root}: no scans found. Expected {expected} in this folder; check --dataset_dir.")
+        picture = next((p for p in sorted(root.rglob("*")) if p.name.lower().endswith(PICTURES)), None)
+        if picture is not None:
+            raise DataError(f"{root}: no scans found, but pictures, first {picture.relative_to(root)}. {_NO_PICTURES}")
+        raise DataError(f"{root}: no scans found. Expected {expected} in this folder. Give the folder that holds them.")
     doubled = [name for name, times in Counter(case["id"] for case in cases).items() if times > 1]
     if doubled:
         paths = ", ".join(case["image"] for case in cases if case["id"] == doubled[0])
@@ -207,9 +192,9 @@ def _found(root: Path, cases: list[Case], expected: str) -> list[Case]:
 def _case(
     case_id: str, image: Path | str, label: Path | str | None, label_exists: bool = False, patient: str | None = None
 ) -> Case:
-    subject = _BIDS_SUBJECT.match(case_id)
-    case = {"id": case_id, "image": _address(image, "image"), "patient": subject[1] if subject else patient or case_id}
-    if label is not None and (label_exists or Path(label).exists()):
+    person = bids_subject(case_id) or patient or case_id
+    case = {"id": case_id, "image": _address(image, "image"), "patient": person}
+    if label is not None and (label_exists or Path(label).exists() or Path(label).is_symlink()):
         case["label"] = _address(label, "label")
     return case
 
@@ -224,9 +209,24 @@ def _image_folder(root: Path) -> Path:
 
 
 def _scans_in(folder: Path) -> list[Path]:
-    """Scan files and DICOM series folders directly below `folder`, by name."""
+    """Scan files and DICOM series folders directly below `folder`, by name.
+
+    A link that leads nowhere is among them if it may be a scan or a series: the check of the data then names it.
+    """
     visible = [p for p in folder.iterdir() if not p.name.startswith(".")]
-    return sorted(p for p in visible if (p.is_file() and p.name.endswith(SUFFIXES)) or _is_series(p))
+    return sorted(p for p in visible if _is_scan_file(p) or _is_series(p))
+
+
+def _is_scan_file(path: Path) -> bool:
+    if path.is_symlink() and not path.exists():
+        return path.name.endswith(SUFFIXES) or not path.suffix
+    return path.is_file() and path.name.endswith(SUFFIXES)
+
+
+def _label_name(scan: Path, labels: Mapping[str, Path]) -> str:
+    """The name under which `labels` knows the label of a scan; of nnU-Net's `X_0002` it may be `X`."""
+    name, channel = matching_stem(scan), channel_of(stem_of(scan))
+    return channel[0] if name not in labels and channel is not None else name
 
 
 def _is_series(folder: Path) -> bool:
@@ -241,30 +241,3 @@ def _patient_of(path: Path) -> str | None:
         return patient_key(path)
     except DataError:
         return None
-
-
-def _stem(path: Path) -> str:
-    for suffix in SUFFIXES:
-        if path.name.endswith(suffix):
-            return path.name[: -len(suffix)]
-    return path.name
-
-
-def _matching_stem(path: Path) -> str:
-    return _LABEL_ENDINGS.sub("", _CHANNEL_ENDING.sub("", _stem(path)))
-
-
-def _name_patients(root: Path, cases: list[Case]) -> None:
-    """Replace the patients of `cases` by those of `patients.csv`, a table with a heading: case, patient."""
-    table = root / "patients.csv"
-    if not table.is_file() or not cases:
-        return
-    patients = {_stem(Path(cells[0])): cells[1] for cells in read_cells(table)[1:] if len(cells) > 1 and cells[1]}
-    if not any(case["id"] in patients for case in cases):
-        raise DataError(
-            f"{table}: names none of the {len(cases)} scans, first {cases[0]['id']}. "
-            "Expected a heading and lines 'case,patient' with the scans' names."
-        )
-    for case in cases:
-        if case["id"] in patients:  # only a digest goes on: the table may hold names
-            case["patient"] = hashlib.sha256(patients[case["id"]].encode()).hexdigest()[:12]

@@ -17,6 +17,7 @@ from monai.transforms import Compose
 from torch.utils.data import DataLoader, Sampler
 
 from medssl.core.errors import ConfigError
+from medssl.core.progress import Work, work
 from medssl.data.datasets import Case
 from medssl.data.pipeline import Pipeline
 from medssl.data.volumes import split_address
@@ -77,7 +78,8 @@ def cache_cases(cases: Sequence[Case], transform: Callable, cache: str = "memory
     A case on disk is used again by any run, until its files or the transform's parameters change.
     """
     if cache == "memory":
-        return CacheDataset(list(cases), transform, progress=False, copy_cache=False)
+        with work("preparing cases", len(cases), "cases") as piece:
+            return _CountedCache(list(cases), transform, piece)
     if cache == "disk":
         if not cache_dir:
             raise ConfigError("cache 'disk' needs a cache_dir to write to.")
@@ -87,6 +89,21 @@ def cache_cases(cases: Sequence[Case], transform: Callable, cache: str = "memory
     if cache == "none":
         return Dataset(list(cases), transform)
     raise ConfigError(f"cache '{cache}' is unknown. Choose memory, disk or none.")
+
+
+class _CountedCache(CacheDataset):
+    """A cache in memory that counts each case as it is filled."""
+
+    def __init__(self, cases: list[Case], transform: Callable, piece: Work) -> None:
+        self.piece: Work | None = piece
+        super().__init__(cases, transform, progress=False, copy_cache=False)
+        self.piece = None  # what is done: loaders copy the cache into other processes
+
+    def _load_cache_item(self, idx: int) -> Any:
+        item = super()._load_cache_item(idx)
+        if self.piece is not None:
+            self.piece.advance()
+        return item
 
 
 def content_key(case: Case) -> bytes:

@@ -4,15 +4,17 @@ import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from medssl.core.errors import ConfigError, DataError
 from medssl.core.files import write_text_atomically
+from medssl.core.stored_paths import WRITTEN, is_there, located, places_of_writing, tried_places
 from medssl.data.datasets import Case, DatasetFacts, DataSource
 
+SHOWN_PLACES = 4
 ROLES = ("labelled", "unlabelled", "validation", "test")
 
 
@@ -44,12 +46,29 @@ class Split:
     def counts(self) -> dict[str, int]:
         return {name: len(self.role(name)) for name in ROLES}
 
+    def missing_test(self) -> str:
+        """What a training without test cases lacks, and the way out; empty where there are test cases."""
+        if self.role("test"):
+            return ""
+        with_label = sum("label" in case for case in self.cases)
+        if self.origin.get("lists"):
+            way_out = "Name test cases in test.list."
+        elif with_label < 2:
+            way_out = "Label one more scan: of two labels, one is kept for testing."
+        else:
+            way_out = f"Give --test a number from 1 on, below the {with_label} cases with a label."
+        return (
+            "the split has no test case. So the training ends without an evaluation, and its report has no scores. "
+            + way_out
+        )
+
     def write(self, path: str | Path) -> None:
         """Write the split as JSON; ConfigError if the file holds another split (a run must not change its cases)."""
         if Path(path).is_file():
             require_same_split(path, read_split(path).hash, self.hash)
             return
-        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, "cases": self.cases}
+        head = {"hash": self.hash, "counts": self.counts, "origin": self.origin}
+        content = {**head, WRITTEN: places_of_writing(Path(path).parent), "cases": self.cases}
         write_text_atomically(path, json.dumps(content, indent=1))
 
 
@@ -103,16 +122,48 @@ def split_cases(
 
 
 def read_split(path: str | Path) -> Split:
-    """The split stored at `path`; DataError if its hash does not fit its content."""
+    """The split stored at `path`, its files where they are now; DataError if its hash does not fit its content.
+
+    A file that is nowhere keeps its path: `require_scans` says which.
+    """
+    content = _read_content(path)
     try:
-        content = json.loads(Path(path).read_text())
-        split, stored = Split(content["cases"], content["origin"]), content["hash"]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise DataError(f"{path}: not a split file ({reason}). Expected the split.json of a run.") from error
+        folder, written = Path(path).parent, content.get(WRITTEN)
+        cases = [_with_files(case, folder, written) for case in content["cases"]]
+        split, stored = Split(cases, content["origin"]), content["hash"]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _not_a_split(path, error) from error
     if split.hash != stored:
         raise DataError(f"{path}: the hash {stored} does not fit the cases ({split.hash}). Was it edited?")
     return split
+
+
+def require_scans(path: str | Path, cases: Sequence[Case]) -> None:
+    """Raise DataError if scans or labels of `cases`, read from the split at `path`, are nowhere to be found."""
+    missing = [case for case in cases if not all(is_there(case[key]) for key in ("image", "label") if key in case)]
+    if not missing:
+        return
+    address = next(missing[0][key] for key in ("image", "label") if not is_there(missing[0][key]))
+    tried = tried_places(address, Path(path).parent, _read_content(path).get(WRITTEN))
+    raise DataError(
+        f"{path}: the files of {len(missing)} of {len(cases)} cases are not there, first '{missing[0]['id']}'. Tried: "
+        f"{', '.join(tried[:SHOWN_PLACES])}. Put the data set back to one of these places, or a link to it."
+    )
+
+
+def _read_content(path: str | Path) -> dict[str, Any]:
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise _not_a_split(path, error) from error
+
+
+def _not_a_split(path: str | Path, error: Exception) -> DataError:
+    return DataError(f"{path}: not a split file ({type(error).__name__}: {error}). Expected the split.json of a run.")
+
+
+def _with_files(case: Case, folder: Path, written: Mapping[str, Any] | None) -> Case:
+    return {key: located(value, folder, written) if key in ("image", "label") else value for key, value in case.items()}
 
 
 def require_same_split(path: str | Path, found: str, wanted: str) -> None:

@@ -1,7 +1,7 @@
 """The check of every scan and label before training: whatever MONAI would take without a word becomes a finding.
 
 findings = check_cases(cases, label_ids=[1, 2], cache_file="runs/data_check.json")
-rich.print(findings_table(findings))
+rich.print(findings_text(findings))
 require_valid(findings)
 """
 
@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from medssl.core.progress import tracked
 from medssl.data.check_cache import load_cache, save_cache, stamp_of
-from medssl.data.findings import Fault, Finding, VolumeError, findings_table, require_valid
+from medssl.data.findings import Fault, Finding, VolumeError, findings_text, require_valid
 from medssl.data.volumes import Volume, read_volume, split_address
 from medssl.data.voxel_grid import affine_faults, grid_mismatches
 
-__all__ = ["Finding", "check_case", "check_cases", "findings_table", "require_valid"]
+__all__ = ["Finding", "check_case", "check_cases", "findings_text", "require_valid"]
 
 TRAINING_ROLES = ("labelled", "unlabelled", "validation")
 SHOWN_IDS = 10
@@ -66,7 +67,9 @@ def check_cases(
     stamps = [stamp_of(case, label_ids) for case in cases]
     unknown = {stamp: case for stamp, case in zip(stamps, cases, strict=True) if stamp not in cache}
     with ThreadPoolExecutor(workers or min(4, os.cpu_count() or 1)) as pool:
-        cache.update(zip(unknown, pool.map(lambda case: check_case(case, label_ids), unknown.values()), strict=True))
+        checked = pool.map(lambda case: check_case(case, label_ids), unknown.values())
+        shown = tracked(checked, "checking scans", "scans", len(unknown))
+        cache.update(zip(unknown, shown, strict=True))
     if unknown:
         save_cache(cache_file, cache)
     return [finding for stamp in stamps for finding in cache[stamp]] + list(_findings_between(cases))
@@ -117,7 +120,7 @@ def _label_faults(volume: Volume, label_ids: Collection[int] | None, role: str |
     if faults:
         return faults
     if array.dtype.kind == "f" and (broken := array[array != np.rint(array)]).size:
-        message = f"{broken.size} voxels hold no integer ({_listed(broken[:SHOWN_IDS])}), expected integer label ids."
+        message = f"{broken.size} voxels hold no integer ({_listed(np.unique(broken))}), expected integer label ids."
         return [Fault("fractional-label", f"{message} Resample labels with nearest neighbour.")]
     ids: set[int] = set().union(*(np.unique(part).astype(int).tolist() for part in np.moveaxis(array, -1, 0)))
     unknown = [] if label_ids is None else sorted(ids - {0, *label_ids})

@@ -144,6 +144,9 @@ def _open(address: str | Path) -> Iterator[Opened]:
     """Header and voxel function of the address, its file held open; operating system errors become DataErrors."""
     path, key = split_address(address)
     try:
+        if path.is_symlink() and not path.exists():
+            found = f"a link to {path.readlink()}, which is not there"
+            raise volume_error("dangling-link", address, found, "a file", "Mend the link, or remove it.")
         if not path.exists():
             raise volume_error("missing", address, "not found", "a scan", "Check the path and the dataset folder.")
         if path.is_file() and path.stat().st_size == 0:

@@ -6,6 +6,7 @@ from types import TracebackType
 
 from medssl.core.failure_text import EXIT_INTERRUPTED, failure_text, full_text
 from medssl.core.flags import flag
+from medssl.core.progress import give_sign_of_life
 
 
 def explain_errors(debug: bool | None = None) -> None:
@@ -13,6 +14,7 @@ def explain_errors(debug: bool | None = None) -> None:
 
     debug: as the command line has it (`--debug true`) by default.
     """
+    give_sign_of_life()  # every configuration begins here
     logging.getLogger("ignite").setLevel(logging.CRITICAL)
     with_traceback = _asked_by_command_line() if debug is None else debug
 

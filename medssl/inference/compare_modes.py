@@ -8,13 +8,16 @@ from typing import Any
 from medssl.core.csv_files import write_rows
 from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
+from medssl.core.options import make_options
+from medssl.core.prediction_options import MODES, SamplingOptions
+from medssl.core.progress import tracked, work
 from medssl.core.run_files import MODE_COMPARISON
 from medssl.core.run_folder import read_facts
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.comparison import SCORES, ComparedCase, case_rows
 from medssl.inference.evaluation import evaluation_folder
-from medssl.inference.mc_dropout import MODES
 from medssl.inference.predictor import Predictor, load_predictor
+from medssl.security.gate import require_harmless
 
 KIND = "mode"
 AGAIN = ", other seed"
@@ -29,14 +32,14 @@ class Side:
 
     @classmethod
     def parse(cls, text: str) -> "Side":
-        """From `fast` or `fast@8,8,8`; ConfigError for anything else."""
-        mode, _, stride = text.partition("@")
-        numbers = [number.strip() for number in stride.split(",")] if stride else []
-        if mode not in MODES or len(numbers) not in (0, 3) or not all(n.isdecimal() and int(n) for n in numbers):
-            raise ConfigError(
-                f"side '{text}': expected one of {', '.join(MODES)}, with or without a stride, e.g. fast@8,8,8."
-            )
-        return cls(mode, tuple(int(number) for number in numbers) or None)
+        """From `fast`, `fast@8,8,8` or `fast@[8,8,8]`; ConfigError for anything else."""
+        mode, at, stride = text.partition("@")
+        try:
+            asked = make_options(SamplingOptions, {"mode": mode, "stride": stride if at else None})
+        except ConfigError as error:
+            expected = f"expected one of {', '.join(MODES)}, with or without a stride, e.g. fast@8,8,8"
+            raise ConfigError(f"side '{text}': {expected} ({error})") from None
+        return cls(asked.mode, tuple(asked.stride) if at else None)
 
     @property
     def name(self) -> str:
@@ -73,16 +76,19 @@ def write_mode_comparison(
     all sides that say no other; None: as trained. limit: only the first cases. again: with another seed only the first
     of these; None for all of them. trust: as in `load_predictor`. Raises ConfigError without test cases.
     """
+    require_harmless(run, trust)  # before anything takes long
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
+    require_scans(Path(run) / "split.json", cases)
     settings: dict[str, Any] = {"samples": samples, "stride": stride, "device": str(local_device())}
     settings |= {"paper_crop": read_facts(run)["paper_crop"], "trust": trust}
-    predictors = {side.name: side.predictor(run, **settings) for side in sides}
     seeded_anew = sides if again is None or again > 0 else ()
-    chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in seeded_anew}
+    with work("opening the network"):
+        predictors = {side.name: side.predictor(run, **settings) for side in sides}
+        chance = {side.name + AGAIN: side.predictor(run, other_seed=True, **settings) for side in seeded_anew}
     path, rows = Path(run) / MODE_COMPARISON, list[ComparedCase]()
-    for number, case in enumerate(cases):
+    for number, case in enumerate(tracked(cases, "comparison", "cases")):
         compared = predictors | chance if again is None or number < again else predictors
         rows += case_rows(KIND, compared, case, evaluation_folder(run))
         write_rows(path, ("case", KIND, *SCORES), rows)  # after each: a comparison may take hours

@@ -1,12 +1,13 @@
 """The same cases by several predictors, compared with the first of them: a row for each, and a summary of all."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from rich import box
 from rich.table import Table
 
+from medssl.core.progress import tracked
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import Prediction, Predictor
 from medssl.metrics import dice
@@ -17,19 +18,21 @@ SCORES = (*COMPARED, *(f"{score}_difference" for score in COMPARED), "entropy_co
 ComparedCase = dict[str, Any]
 
 
-def case_rows(kind: str, sides: dict[str, Predictor], case: dict[str, Any], folder: str) -> Iterator[ComparedCase]:
+def case_rows(kind: str, sides: dict[str, Predictor], case: dict[str, Any], folder: str) -> list[ComparedCase]:
     """The case's row of each of `sides`, compared with the first; `kind` says what they are, and names their column.
 
     Dice is the mean over the structures; the correlation is that of the voxels' entropies. folder: of the evaluation.
     """
     first: tuple[Prediction, ComparedCase] | None = None
-    for name, predictor in sides.items():
+    rows = []
+    for name, predictor in tracked(sides.items(), f"{kind}s", f"{kind}s"):
         prediction, row = _scored(predictor, case, folder)
         first = first or (prediction, row)
         row |= {f"{score}_difference": row[score] - first[1][score] for score in COMPARED}
         row["entropy_correlation"] = correlation(prediction.entropy, first[0].entropy)
-        yield {"case": case["id"], kind: name, **row}
+        rows.append({"case": case["id"], kind: name, **row})
     print(f"{kind}s: {case['id']}", flush=True)
+    return rows
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> float:
@@ -63,7 +66,7 @@ def summary_table(kind: str, rows: Sequence[ComparedCase]) -> Table:
 
 
 def _scored(predictor: Predictor, case: dict[str, Any], folder: str) -> tuple[Prediction, ComparedCase]:
-    [(prediction, seconds)] = predictor.running(case, (predictor.inferer.samples,))
+    [(prediction, seconds)] = predictor.running(case, (max(1, predictor.inferer.samples),))  # 0 samples is one pass
     evaluation = Evaluation(predictor, [case], folder)
     label = evaluation.scoring.label_of(case, prediction)
     overlaps = [dice(prediction.segmentation == index, label == index) for index in predictor.structures]

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from medssl.core.errors import ConfigError
+from medssl.core.files import written_together
 from medssl.data.dicom_map import write_parametric_map
 from medssl.data.dicom_seg import SegmentStyle, write_segmentation
 from medssl.data.voxel_grid import Volume
@@ -27,15 +29,19 @@ def write_dicom(
 
     The structures as segments, the entropy in bits as a parametric map, and its bands (BANDS) as segments, which
     viewers without parametric maps show too. Raises DataError where series_dir is not the series of the prediction or
-    nothing can refer to it, ConfigError where the folder is the series' own or highdicom is missing.
+    nothing can refer to it, ConfigError where the folder is the series' own or highdicom is missing, MedsslError where
+    the disk is full. All three files are written, or none.
     """
-    segmentation, entropy, bands = dicom_paths(folder, prediction.case_id)
+    if Path(folder).resolve() == Path(series_dir).resolve():
+        raise ConfigError(f"{folder}: the files would become part of the series itself. Choose another folder.")
     classes, affine = len(prediction.probs), prediction.affine
-    write_segmentation(Volume(prediction.segmentation, affine), series_dir, segmentation, structures)
-    write_parametric_map(Volume(prediction.entropy, affine), series_dir, entropy, highest=math.log2(classes))
-    banded = Volume(uncertainty_bands(prediction.entropy, classes), affine)
-    write_segmentation(banded, series_dir, bands, BANDS, style=BAND_STYLE)
-    return [segmentation, entropy, bands]
+    with written_together(folder, prediction.case_id) as staging:
+        segmentation, entropy, bands = dicom_paths(staging, prediction.case_id)
+        write_segmentation(Volume(prediction.segmentation, affine), series_dir, segmentation, structures)
+        write_parametric_map(Volume(prediction.entropy, affine), series_dir, entropy, highest=math.log2(classes))
+        banded = Volume(uncertainty_bands(prediction.entropy, classes), affine)
+        write_segmentation(banded, series_dir, bands, BANDS, style=BAND_STYLE)
+    return dicom_paths(folder, prediction.case_id)
 
 
 def dicom_paths(folder: str | Path, case_id: str) -> list[Path]:

@@ -13,6 +13,7 @@ import numpy as np
 from medssl.core.csv_files import write_rows
 from medssl.core.errors import MedsslError
 from medssl.core.files import write_text_atomically
+from medssl.core.progress import work
 from medssl.inference.predictor import Prediction, Predictor
 from medssl.inference.scoring import CaseScoring
 from medssl.inference.workers import in_processes, paying_workers
@@ -69,8 +70,11 @@ class Evaluation:
             print("evaluation: the split has no cases to evaluate", flush=True)
             return []
         workers = paying_workers(len(self.cases)) if self.metric_workers is None else self.metric_workers
-        scored = in_processes(self.scoring.stored_rows, self._predicted(folder / "predictions"), workers)
-        rows = [row for case_rows in scored for row in case_rows]
+        rows: list[dict[str, Any]] = []
+        with work("evaluation", len(self.cases), "cases") as progress:
+            for case_rows in in_processes(self.scoring.stored_rows, self._predicted(folder / "predictions"), workers):
+                rows += case_rows
+                progress.advance()
         write_rows(folder / "per_case.csv", COLUMNS, rows)
         write_text_atomically(folder / "settings.json", json.dumps(self._all_settings(), indent=1))
         require_consistent_overlaps(rows)  # last: what took hours is stored, whatever comes of it

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from medssl.core.errors import ConfigError
+from medssl.core.progress import tracked
 from medssl.core.seeding import derive_seed
 from medssl.data.datasets import Case
 from medssl.data.pipeline import Pipeline
@@ -34,7 +35,7 @@ def calibration_windows(
     chosen = draw.sample(list(cases), min(number, len(cases)))
     preparation = pipeline.preprocessing(with_label=False)
     windows = []
-    for place, case in enumerate(chosen):
+    for place, case in enumerate(tracked(chosen, "reading", "scans")):
         image, _ = pad_to_window(preparation(case)["image"].as_tensor()[None], window)
         for _ in range(place, number, len(chosen)):
             start = [draw.randint(0, length - w) for length, w in zip(image.shape[2:], window, strict=True)]

@@ -12,9 +12,13 @@ from monai.inferers import Inferer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.core.errors import ConfigError, MedsslError
-from medssl.inference.backends import Backend, check_backend, open_backend, require_network_for
+from medssl.core.errors import MedsslError
+from medssl.core.options import make_options
+from medssl.core.prediction_options import AUTO, SamplingOptions
+from medssl.core.progress import work
+from medssl.inference.backends import Backend, open_backend, require_network_for
 from medssl.inference.backends.int8 import Int8Backend
+from medssl.inference.memory_need import windows_bytes
 from medssl.inference.passes import Pass, Passes
 from medssl.inference.window_batch import windows_at_a_time
 from medssl.inference.windows import Box, Plan, box, grid_plan, overlap_plan
@@ -23,7 +27,6 @@ from medssl.networks.weights import weights_digest
 from medssl.uncertainty.streaming import StreamingStatistics
 
 logger = logging.getLogger(__name__)
-MODES = ("reference", "exact", "fast")
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,13 @@ class MCDropoutInferer(Inferer):
     A network without `encode` and `decode_kept` (any but MCDropoutUNet3D) makes whole passes in every mode, with the
     same windows and samples. Dropout layers of every kind sample, see `medssl.networks.mc_dropout`.
 
-    window and stride are (height, width, depth) in voxels; the thesis uses 128x128x32 and 8x8x8 with 20 samples.
+    window and stride are (height, width, depth) in voxels; the thesis uses 128x128x32 and 8x8x8 with 20 samples. A
+    stride longer than the window counts as its length.
     samples = 0 is without dropout, one pass a window: mutual information is then what overlapping windows disagree by,
     0 under a single one. window_batch: windows at a time, `auto` as memory allows; it does
     not change the samples. backend: what computes, `eager`, `compile`, `openvino` (CPU) or `int8` (the same by graphs
     that `medssl quantise` made; needs `prepare`). Called as a MONAI inferer it returns the mean probabilities.
+    Raises ConfigError for numbers that no prediction can have (`SamplingOptions`).
     """
 
     def __init__(
@@ -67,11 +72,11 @@ class MCDropoutInferer(Inferer):
         backend: str = "eager",
     ) -> None:
         super().__init__()
-        if mode not in MODES:
-            raise ConfigError(f"mode '{mode}': there are {', '.join(MODES)}.")
-        self.window, self.stride = tuple(window), tuple(stride)
-        self.samples, self.window_batch = samples, window_batch
-        self.mode, self.backend = mode, check_backend(backend)
+        given = {"samples": samples, "window_batch": window_batch, "mode": mode, "backend": backend}
+        asked = make_options(SamplingOptions, {"window_size": window, "stride": stride, **given})
+        self.window, self.stride = tuple(asked.window_size or ()), tuple(asked.stride)
+        self.samples, self.window_batch = asked.samples, asked.window_batch
+        self.mode, self.backend = asked.mode, asked.backend
         self._opened: tuple[str, Backend] | None = None
         self._models_dir: Path | None = None
 
@@ -152,6 +157,11 @@ class MCDropoutInferer(Inferer):
                     "voxels. Use a machine with more memory, or train with a smaller --patch_size."
                 ) from error
 
+    def working_bytes(self, network: nn.Module, channels: int) -> float:
+        """Memory for the windows that go through the network at a time; of `auto` one, as it takes what is there."""
+        number = 1 if self.window_batch == AUTO else int(self.window_batch)
+        return windows_bytes(network, channels, self.window, number)
+
     def plan(self, size: Sequence[int], samples: int) -> Plan:
         """The windows of a scan of `size` voxels (at least the window) and the samples that each of them draws."""
         plan = overlap_plan if self.mode == "fast" else grid_plan
@@ -179,13 +189,16 @@ class MCDropoutInferer(Inferer):
         run = passes.shared if shares else passes.whole
         sums = [StreamingStatistics(size) for _ in plans]
         seconds = [0.0] * len(plans)
-        for portion, probs, portion_seconds in _timed(run(_union(plans)), image.device):
-            for row, one_pass in enumerate(portion):
-                for number, plan in enumerate(plans):
-                    samples = plan.get(one_pass.start, 0)
-                    if one_pass.sample < samples:  # windows count alike, whatever their number of samples
-                        sums[number].update(probs[row : row + 1], one_pass.start, 1 / samples)
-                        seconds[number] += portion_seconds / len(portion)
+        union = _union(plans)
+        with work("windows", sum(union.values()), "passes") as progress:
+            for portion, probs, portion_seconds in _timed(run(union), image.device):
+                for row, one_pass in enumerate(portion):
+                    for number, plan in enumerate(plans):
+                        samples = plan.get(one_pass.start, 0)
+                        if one_pass.sample < samples:  # windows count alike, whatever their number of samples
+                            sums[number].update(probs[row : row + 1], one_pass.start, 1 / samples)
+                            seconds[number] += portion_seconds / len(portion)
+                progress.advance(len(portion))
         return [
             MCStatistics(total.mean[inside], total.entropy[inside], total.mutual_information[inside], spent)
             for total, spent in zip(sums, seconds, strict=True)
@@ -201,7 +214,7 @@ class MCDropoutInferer(Inferer):
         return self._opened[1]
 
     def _windows_at_a_time(self, network: nn.Module, inputs: Tensor) -> int:
-        if self.window_batch == "auto":
+        if self.window_batch == AUTO:
             return windows_at_a_time(network, pad_to_window(inputs[:1], self.window)[0], self.window)
         return int(self.window_batch)
 

@@ -1,13 +1,14 @@
 """A prediction as files: NIfTI maps on the scan's grid and a small JSON record that marks the case as finished."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from medssl.core.files import write_text_atomically
-from medssl.data.volumes import write_nifti
+from medssl.core.files import write_text_atomically, written_together
+from medssl.data.volumes import read_volume, write_nifti
 from medssl.inference.dicom_outputs import dicom_paths
 from medssl.inference.predictor import Prediction
 from medssl.uncertainty.ranking import entropy_around, slice_needs, structure_surroundings, surroundings
@@ -23,13 +24,43 @@ def map_paths(folder: Path, case_id: str, with_probabilities: bool = True) -> li
 
 
 def write_maps(prediction: Prediction, folder: Path, with_probabilities: bool = True) -> None:
-    """Write `<id>_seg`, `<id>_entropy` (bits) and, if asked for, `<id>_prob` (foreground classes) as .nii.gz."""
+    """Write `<id>_seg`, `<id>_entropy` (bits) and, if asked for, `<id>_prob` (foreground classes) as .nii.gz.
+
+    All of them or none; MedsslError where the disk is full.
+    """
+    with written_together(folder, prediction.case_id) as staging:
+        write_map_files(prediction, staging, with_probabilities)
+
+
+def write_map_files(prediction: Prediction, folder: Path, with_probabilities: bool = True) -> None:
+    """Write the files of write_maps one after the other, for a caller that puts them in their place."""
     maps: list[tuple[np.ndarray, type]] = [(prediction.segmentation, np.uint8), (prediction.entropy, np.float32)]
     if with_probabilities:
         foreground = prediction.probs[1:]
         maps.append((foreground[0] if len(foreground) == 1 else np.moveaxis(foreground, 0, -1), np.float32))
     for path, (array, dtype) in zip(map_paths(folder, prediction.case_id, with_probabilities), maps, strict=True):
         write_nifti(path, array, prediction.affine, dtype)
+
+
+@dataclass(frozen=True)
+class StoredPrediction(Prediction):
+    """A prediction read back from `_seg` and `_entropy`; its other maps are empty."""
+
+    stored: np.ndarray
+
+    @property
+    def segmentation(self) -> np.ndarray:
+        return self.stored
+
+
+def read_maps(folder: Path, case_id: str, classes: int) -> StoredPrediction:
+    """What write_maps wrote of a case whose network has that many classes; DataError where a map cannot be read."""
+    segmentation, entropy = (read_volume(path) for path in map_paths(folder, case_id, with_probabilities=False))
+    no_probabilities, nothing = np.empty((classes, 0, 0, 0), np.float32), np.empty((0, 0, 0), np.float32)
+    classes_of_voxels = segmentation.array.astype(np.uint8)
+    return StoredPrediction(
+        case_id, no_probabilities, entropy.array, nothing, segmentation.affine, stored=classes_of_voxels
+    )
 
 
 def describe(prediction: Prediction, structures: dict[int, str]) -> dict[str, Any]:

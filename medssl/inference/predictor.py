@@ -12,14 +12,19 @@ from monai.data import MetaTensor
 from monai.transforms import Invertd
 from torch import Tensor, nn
 
+from medssl.core.bundle_folder import bundle_root
 from medssl.core.checkpoint import load_tensors
 from medssl.core.errors import CheckpointError, ConfigError
 from medssl.core.flags import flag
+from medssl.core.memory import require_memory
+from medssl.core.prediction_options import checked_sampling
+from medssl.core.progress import work
 from medssl.core.seeding import seeded
 from medssl.data.pipeline import Pipeline
+from medssl.data.volumes import read_header
 from medssl.inference.mc_dropout import MCStatistics
+from medssl.inference.memory_need import WAY_OUT, maps_bytes, statistics_bytes
 from medssl.networks.weights import weights_digest
-from medssl.security.files import bundle_folder
 from medssl.security.opening import BundleConfig, open_bundle_config
 
 
@@ -57,6 +62,9 @@ class SamplingInferer(Protocol):
 
     def prepare(self, network: Any, models_dir: Path) -> None: ...
 
+    def working_bytes(self, network: Any, channels: int) -> float:
+        """Memory for what goes through the network at a time, beside the maps of the scan."""
+
     def statistics(self, inputs: Tensor, network: Any) -> MCStatistics: ...
 
     def running_statistics(self, inputs: Tensor, network: Any, counts: Sequence[int]) -> list[MCStatistics]: ...
@@ -71,7 +79,8 @@ class SamplingInferer(Protocol):
 class Predictor:
     """Predicts cases with one network; the same case gives the same result in any order and on any machine of a kind.
 
-    checkpoint: a file of `save_tensors` with the network's weights, or None to keep those it has.
+    checkpoint: a file of `save_tensors` with the network's weights, or None to keep those it has. ConfigError for a
+    scan that needs more memory than there is.
     """
 
     def __init__(
@@ -109,21 +118,33 @@ class Predictor:
         }
 
     def __call__(self, case: dict[str, Any]) -> Prediction:
-        prepared = self._preprocessing(case)
-        with seeded(self.seed, case["id"]):
-            statistics = self.inferer.statistics(self._input(prepared), self.network)
-        return self._on_scans_grid(prepared, statistics)
+        with work(case["id"]):
+            prepared = self._prepared(case)
+            with seeded(self.seed, case["id"]):
+                statistics = self.inferer.statistics(self._input(prepared), self.network)
+            return self._on_scans_grid(prepared, statistics)
 
     def running(self, case: dict[str, Any], counts: Sequence[int]) -> Iterator[tuple[Prediction, float]]:
         """The prediction from the first n samples for each n of the rising `counts`, and the seconds they took.
 
         The samples are drawn once; each prediction is that of an inferer with `samples` = n.
         """
-        prepared = self._preprocessing(case)
-        with seeded(self.seed, case["id"]):
-            statistics_by_count = self.inferer.running_statistics(self._input(prepared), self.network, counts)
+        with work(case["id"]):
+            prepared = self._prepared(case, len(counts))
+            with seeded(self.seed, case["id"]):
+                statistics_by_count = self.inferer.running_statistics(self._input(prepared), self.network, counts)
         for statistics in statistics_by_count:
             yield self._on_scans_grid(prepared, statistics), statistics.seconds
+
+    def _prepared(self, case: dict[str, Any], counts: int = 1) -> dict[Hashable, Any]:
+        """The case as the network takes it; ConfigError before the memory is used up that its prediction needs."""
+        classes, what = self.pipeline.facts.num_classes, f"predicting {case['id']}"
+        require_memory(maps_bytes(read_header(case["image"]).shape, classes), what, WAY_OUT)
+        prepared: dict[Hashable, Any] = self._preprocessing(case)
+        channels, *size = prepared["image"].shape
+        need = statistics_bytes(size, classes, counts) + self.inferer.working_bytes(self.network, channels)
+        require_memory(need, what, WAY_OUT, self.device)
+        return prepared
 
     def _input(self, prepared: dict[Hashable, Any]) -> Tensor:
         return prepared["image"].as_tensor()[None].to(self.device)
@@ -166,13 +187,13 @@ def parse_bundle(bundle: str | Path, *, trust: bool | str = False, **overrides: 
     """The inference.json of a trained bundle: a folder with configs/ and models/model.pt, or a run with one.
 
     Overrides replace top-level keys of it; those that are None do not. ConfigError for a key that it has not, and for
-    a bundle that could do harm, unless the user said `trust`.
+    numbers that no prediction can have; for a bundle that could do harm, too, unless the user said `trust`.
     """
+    given = checked_sampling(overrides)
     root = bundle_root(bundle)
     if "checkpoint" not in overrides:
         require_weights(root)
     parser = open_bundle_config(root, "inference.json", trust)
-    given = {key: value for key, value in overrides.items() if value is not None}
     unknown = [key for key in given if key not in parser]
     if unknown:
         raise ConfigError(
@@ -192,14 +213,6 @@ def _require_inside(root: Path, checkpoint: Any) -> None:
             f"{root / 'configs' / 'inference.json'}: checkpoint '{checkpoint}' leaves the bundle. Expected a file in "
             "models/. --trust opens it all the same."
         )
-
-
-def bundle_root(path: str | Path) -> Path:
-    """The bundle at `path`, a bundle or a run with one; ConfigError if there is none."""
-    root = bundle_folder(path)
-    if not (root / "configs" / "inference.json").is_file():
-        raise ConfigError(f"{root}: no configs/inference.json. Give a bundle, or the folder of a finished run.")
-    return root
 
 
 def require_weights(root: Path) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from medssl.core.csv_files import write_rows
 from medssl.core.errors import ConfigError
+from medssl.core.progress import tracked, work
 from medssl.core.run_files import INT8
 from medssl.core.run_folder import read_facts
-from medssl.data.split import Split, read_split
+from medssl.data.split import Split, read_split, require_scans
 from medssl.inference.backends.int8 import StoredGraphs, int8_folder, read_models, write_models, write_record
 from medssl.inference.backends.one_window import require_parts
 from medssl.inference.backends.openvino import OpenVINOBackend, import_openvino
@@ -40,25 +41,31 @@ def quantise_run(
     the same dropout masks. trust: as in `load_predictor`. Raises ConfigError for a run without such cases or
     with another kind of network.
     """
-    config = parse_bundle(run, trust=trust)  # refused before anything takes long
-    import_nncf()
-    require_parts(config.get_parsed_content("network_def"))
+    with work("opening the network"):
+        config = parse_bundle(run, trust=trust)  # refused before anything takes long
+        import_nncf()
+        require_parts(config.get_parsed_content("network_def"))
     split = read_split(Path(run) / "split.json")
     role, cases = measured_cases(split, limit)
     if not cases:
         raise ConfigError(
             f"{run}: no validation or test cases to measure the loss on. Train with --validation above 0."
         )
+    require_scans(Path(run) / "split.json", cases)
     settings = {"samples": samples, "stride": stride, "paper_crop": read_facts(run)["paper_crop"]}
-    float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", trust=trust, **settings)
+    with work("opening the network"):
+        float32 = load_predictor(run, mode="exact", backend="eager", device="cpu", trust=trust, **settings)
     training = [case for name in CALIBRATION_ROLES for case in split.role(name)]
     inferer = _sampling_by_dropout(float32)
     # predictions look at whole slices, whatever this run's evaluation looked at
     seen = calibration_windows(training, replace(float32.pipeline, paper_crop=False), inferer.window, windows)
     folder = int8_folder(bundle_root(run) / "models")
-    files = write_models(*quantised_models(float32.network, seen), folder)
+    with work(f"calibrating int8 graphs with {len(seen)} windows"):
+        files = write_models(*quantised_models(float32.network, seen), folder)
     sides = {"eager": float32, "int8": _with_graphs(float32, folder)}
-    rows = [row for case in cases for row in case_rows(KIND, sides, case, evaluation_folder(run, role))]
+    rows: list[ComparedCase] = []
+    for case in tracked(cases, "loss of int8", "cases"):
+        rows += case_rows(KIND, sides, case, evaluation_folder(run, role))
     write_rows(Path(run) / INT8, ("case", KIND, *SCORES), rows)
     record = {
         "weights": float32.weights_digest(),

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from medssl.core.files import write_bytes_atomically
+from medssl.core.progress import tracked
 from medssl.core.run_files import RECONSTRUCTIONS
 from medssl.core.run_folder import RunFolder
 from medssl.data.mixing import MixedDataset
@@ -28,7 +29,8 @@ def write_reconstructions(folder: RunFolder, network: nn.Module, dataset: MixedD
     ids, inputs, painted = [], [], []
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        for index in range(len(dataset.labelled), min(len(dataset), len(dataset.labelled) + count)):
+        places = range(len(dataset.labelled), min(len(dataset), len(dataset.labelled) + count))
+        for index in tracked(places, "reconstructions", "patches"):
             sample = dataset[index]
             image = sample["image"].unsqueeze(0).to(device)
             reconstruction = network(image).reconstruction

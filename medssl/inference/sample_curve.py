@@ -9,9 +9,11 @@ import numpy as np
 from medssl.core.csv_files import write_rows
 from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
+from medssl.core.prediction_options import rising_counts
+from medssl.core.progress import work
 from medssl.core.run_files import SAMPLES
 from medssl.core.run_folder import read_facts
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.evaluation import Evaluation, evaluation_folder
 from medssl.inference.predictor import load_predictor
 from medssl.metrics import dice
@@ -32,24 +34,22 @@ def write_sample_curve(
     counts = rising_counts(values)
     facts = read_facts(run)
     settings = {"samples": counts[-1], "device": str(local_device()), "paper_crop": facts["paper_crop"]}
-    predictor = load_predictor(run, trust=trust, **settings)
+    with work("opening the network"):
+        predictor = load_predictor(run, trust=trust, **settings)
     cases = read_split(Path(run) / "split.json").role("test")[:limit]
     if not cases:
         raise ConfigError(f"{run}: no test cases to predict. Train with --test above 0, and give --cases above 0.")
+    require_scans(Path(run) / "split.json", cases)
     evaluation = Evaluation(predictor, cases, evaluation_folder(run))
-    next(predictor.running(cases[0], (1,)))  # the first pass sets things up: no part of the time of a sample
-    rows = [row for case in cases for row in case_rows(evaluation, case, counts)]
+    rows: list[dict[str, Any]] = []
+    with work("samples", len(cases), "cases") as progress:
+        next(predictor.running(cases[0], (1,)))  # the first pass sets things up: no part of the time of a sample
+        for case in cases:
+            rows += case_rows(evaluation, case, counts)
+            progress.advance()
     path = Path(run) / SAMPLES
     write_rows(path, COLUMNS, rows)
     return path
-
-
-def rising_counts(values: Sequence[int]) -> list[int]:
-    """Different numbers of samples, rising; ConfigError unless there are some, all above 0."""
-    counts = sorted(set(values))
-    if not counts or counts[0] < 1:
-        raise ConfigError(f"values {list(values)}: expected numbers of samples from 1 on, for example 1,5,20.")
-    return counts
 
 
 def case_rows(evaluation: Evaluation, case: dict[str, Any], counts: Sequence[int]) -> Iterator[dict[str, Any]]:

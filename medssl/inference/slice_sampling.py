@@ -11,6 +11,9 @@ from monai.inferers import Inferer
 from torch import Tensor
 from torch.nn import functional as F
 
+from medssl.core.options import make_options
+from medssl.core.prediction_options import SliceOptions
+from medssl.core.progress import work
 from medssl.core.seeding import seeded
 from medssl.data.slices import slices_at
 from medssl.inference.mc_dropout import MCStatistics, joined
@@ -30,13 +33,18 @@ class SliceInferer(Inferer):
 
     def __init__(self, samples: int = 5, slice_batch: int = 8) -> None:
         super().__init__()
-        self.samples, self.slice_batch = samples, slice_batch
+        asked = make_options(SliceOptions, {"samples": samples, "slice_batch": slice_batch})
+        self.samples, self.slice_batch = asked.samples, asked.slice_batch
 
     def __call__(self, inputs: Tensor, network: SampledNetwork, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
         return self.statistics(inputs, network).mean
 
     def prepare(self, network: SampledNetwork, models_dir: Path) -> None:
         """Nothing to get ready: the network itself computes."""
+
+    def working_bytes(self, network: SampledNetwork, channels: int) -> float:
+        """Nothing beside the maps: a few slices take little against a scan."""
+        return 0.0
 
     def require_network(self, network: SampledNetwork) -> None:
         """Nothing to ask for: a network without chance gives one prediction, however many are wanted."""
@@ -70,9 +78,12 @@ class SliceInferer(Inferer):
     ) -> list[MCStatistics]:
         """The statistics of one scan (1, H, W, D); a batch of slices has chances of its own, however many samples."""
         batches = []
-        for places in torch.arange(scan.shape[-1]).split(self.slice_batch):
-            with seeded(seed, number, int(places[0])):
-                batches.append(self._slice_statistics(slices_at(scan, places), network, counts))
+        depth = scan.shape[-1]
+        with work("sampling", depth, "slices") as progress:
+            for places in torch.arange(depth).split(self.slice_batch):
+                with seeded(seed, number, int(places[0])):
+                    batches.append(self._slice_statistics(slices_at(scan, places), network, counts))
+                progress.advance(len(places))
         return [joined([_as_scan(slices) for slices in of_count], dim=-1) for of_count in zip(*batches, strict=True)]
 
     def _slice_statistics(self, images: Tensor, network: SampledNetwork, counts: Sequence[int]) -> list[MCStatistics]:

@@ -3,9 +3,10 @@
 import copy
 from collections.abc import Sequence
 
-import psutil
 import torch
 from torch import Tensor, nn
+
+from medssl.core.memory import available_bytes
 
 MOST_ON_CPU, MOST_ON_GPU = 4, 16
 ENOUGH_PIXELS = 128 * 128  # in the plane: from there on a CPU gains nothing from more windows at a time
@@ -31,7 +32,7 @@ def windows_at_a_time(network: nn.Module, image: Tensor, window: Sequence[int]) 
 
 def free_bytes(device: torch.device) -> int:
     """Memory that can still be had, in bytes."""
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+    return available_bytes(device)
 
 
 def bytes_given_out(network: nn.Module, shape: Sequence[int]) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 from medssl.core.errors import ConfigError, DataError, MedsslError
 from medssl.core.files import FolderLock
 from medssl.core.flags import flag
+from medssl.core.prediction_options import checked_sampling
 from medssl.core.run_folder import read_facts
 from medssl.data.datasets import dataset_facts
 from medssl.data.dicom_folders import dicom_files
@@ -73,6 +74,7 @@ class LabelServer:
             from medssl.label_app.server import build  # noqa: PLC0415
 
             hosts = ["*"] if _auth_is_on() else ["127.0.0.1", "localhost", self.host]
+            print(self.told_places(workspace), flush=True)
             print(f"http://{self.host}:{self.port} serves {self.studies} (Ctrl-C ends it)", flush=True)
             uvicorn.run(
                 build(hosts),
@@ -82,11 +84,22 @@ class LabelServer:
                 access_log=False,  # addresses hold the ids of studies
             )
 
+    def told_places(self, workspace: Workspace) -> str:
+        """Where the server writes: labels beside scans, where MONAI Label looks for them, all else in the workspace."""
+        if is_address(self.studies) or not holds_scans(Path(self.studies)):
+            return f"labels, models and logs are written to {workspace.root}"
+        folder = Path(self.studies).resolve()
+        return (
+            f"labels are written to {folder / 'labels'}, what is known of each scan to {folder / 'datastore_v2.json'} "
+            f"(.lock beside it keeps two servers apart), models and logs to {workspace.root}"
+        )
+
     def environment(self) -> dict[str, str]:
         """The settings of MONAI Label and of the processes it starts."""
         require_extra()
         self._check_host()
         check_strategy(self.strategy)
+        checked_sampling({"samples": self.samples})
         bundle = trained_bundle(self.bundle or newest_run()).resolve()
         require_harmless(bundle, self.trust)
         studies = self._checked_studies()

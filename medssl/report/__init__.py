@@ -7,7 +7,7 @@ from medssl.report.comparison.markdown import write_markdown
 from medssl.report.comparison.rows import compare_runs
 from medssl.report.comparison.terminal import print_comparison
 from medssl.report.run import Run
-from medssl.report.run_page import write_report
+from medssl.report.run_page import no_scores_text, write_report
 from medssl.report.runs import load_run
 from medssl.report.tables import summarise, summary_table
 
@@ -18,6 +18,7 @@ __all__ = [
     "compare",
     "compare_runs",
     "load_run",
+    "no_scores_text",
     "print_comparison",
     "summarise",
     "summary_table",

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medssl.core.stored_paths import WRITTEN, located
 from medssl.methods.facts import MethodFacts
 from medssl.metrics.catalogue import Metric
 from medssl.report.method_facts import facts_of_method
@@ -102,6 +103,10 @@ class Run:
     def place_in_tables(self) -> tuple[int, str]:
         """A sort key: the place of its method, then the name of its row."""
         return self.method_facts.place, self.method.casefold()
+
+    def located(self, address: str) -> str:
+        """The address of a file of the split where the file is now; as stored where it is nowhere."""
+        return located(address, self.folder, self.split.get(WRITTEN))
 
     def records(self, kind: str) -> list[dict[str, Any]]:
         """The history of one kind ('step', 'epoch', 'validation') in step order.

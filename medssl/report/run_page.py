@@ -43,6 +43,7 @@ def shared_content(run: Run) -> dict[str, Any]:
             "facts": _status_facts(run),
             "notices": _notices(run),
         },
+        "no_scores": no_scores_text(run),
         "curves": picture(training_curves, run) if run.history else None,
         "training": _training_text(run),
         "validated": run.task.validated.axis_title,
@@ -53,6 +54,16 @@ def shared_content(run: Run) -> dict[str, Any]:
             "config": [(key, _value_text(value, run)) for key, value in sorted((facts.get("config") or {}).items())],
         },
     }
+
+
+def no_scores_text(run: Run) -> str:
+    """Why a run without evaluated cases has none."""
+    if run.facts.get("test") != 0:
+        return "This run has no evaluation yet."
+    return (
+        f"There were no {run.task.cases} to evaluate: the split has no test part, so there are no scores. To get some, "
+        "label more or give --test a number from 1 on, and train again."
+    )
 
 
 def _status_facts(run: Run) -> list[str]:

@@ -11,25 +11,13 @@ from nibabel.orientations import axcodes2ornt, io_orientation, ornt_transform
 from medssl.core.errors import DataError
 from medssl.data.volumes import read_header, read_volume
 from medssl.data.voxel_grid import Header, Volume, grid_mismatches
-from medssl.inference.outputs import UNCERTAIN_SLICES, describe, read_record
-from medssl.inference.predictor import Prediction
+from medssl.inference.outputs import UNCERTAIN_SLICES, StoredPrediction, describe, read_record
 from medssl.report.figures.slices import PLANES, RADIOLOGICAL, View
 from medssl.review.effort import Effort, Work
 from medssl.review.sources import ReviewCase
 from medssl.uncertainty.ranking import REACH_MM, SliceNeed, slice_needs, surroundings
 
 PREDICT_AGAIN = "Predict the case again."
-
-
-@dataclass(frozen=True)
-class StoredPrediction(Prediction):
-    """A prediction read back from `_seg` and `_entropy`; its other maps are empty."""
-
-    stored: np.ndarray
-
-    @property
-    def segmentation(self) -> np.ndarray:
-        return self.stored
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medssl.core.errors import DataError
+from medssl.core.progress import tracked
 from medssl.report.scrub import without_paths
 from medssl.review.effort import Choice, Effort, choose
 from medssl.review.measuring import Measured, measure
@@ -75,7 +76,7 @@ def build_queue(
     failures = dict(source.failures)
     measured: dict[str, Measured] = {}
     needs: dict[str, float] = {}
-    for case in source.cases:
+    for case in tracked(source.cases, "looking at predictions", "cases"):
         try:
             case_measures = measure(case, source.structures, effort)
             needs[case.id] = need_of(case_measures.record, strategy, structure, seed)

@@ -7,6 +7,7 @@ from typing import Any
 
 from medssl.core.errors import DataError
 from medssl.core.files import write_text_atomically
+from medssl.core.progress import tracked
 from medssl.report.scrub import without_paths
 from medssl.report.templating import render
 from medssl.review.queue import Entry, Queue, time_text
@@ -38,7 +39,7 @@ def page_content(queue: Queue, cases: int, slices: int) -> dict[str, Any]:
         "notices": _notices(queue),
         "tiles": _tiles(queue),
         "failures": failures_grid(queue) if queue.failures else None,
-        "cards": [_card(entry, queue, slices) for entry in queue.entries[:cases]],
+        "cards": [_card(entry, queue, slices) for entry in tracked(queue.entries[:cases], "pictures", "cases")],
         "rest": max(0, len(queue.entries) - cases),
         "slices": slices,
         "legend": legend(names),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError, DataError
+from medssl.core.progress import work
 from medssl.data.layouts import scans_in
 from medssl.data.volumes import content_digest, split_address
 from medssl.inference.batch import PredictionEngine
@@ -94,7 +95,8 @@ def source_by_predicting(
     scans: str | Path, bundle: str | Path, predictions: str | Path, samples: int | None = None, trust: bool = False
 ) -> Source:
     """The scans, predicted by a trained bundle into `predictions`; finished ones are not predicted again."""
-    predictor = load_predictor(bundle, trust=trust, samples=samples, device=str(local_device()))
+    with work("opening the network"):
+        predictor = load_predictor(bundle, trust=trust, samples=samples, device=str(local_device()))
     listed = scans_in(scans)
     engine = PredictionEngine(predictor, listed, predictions, with_probabilities=False)
     engine.run()
@@ -126,10 +128,8 @@ def source_of_predictions(scans: str | Path, predictions: str | Path) -> Source:
 
 
 def _images_of(run: Run) -> dict[str, str]:
-    """Case -> address of its scan, inside the run folder where it is there."""
-    addresses = {case["id"]: case["image"] for case in run.split.get("cases", [])}
-    inside = {case: run.folder / address for case, address in addresses.items()}
-    return {case: str(inside[case]) if inside[case].is_file() else addresses[case] for case in addresses}
+    """Case -> address of its scan, where it is now."""
+    return {case["id"]: run.located(case["image"]) for case in run.split.get("cases", [])}
 
 
 def _existing(address: str | None) -> str | None:

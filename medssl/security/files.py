@@ -6,18 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from medssl.core.bundle_folder import bundle_folder
 from medssl.security.configs import check_config, leaves, modules_of
 from medssl.security.logging_conf import check_logging
 
 _NO_BUNDLE_FILES = {".py", ".pyc", ".so", ".sh", ".pkl", ".pickle", ".ts", ".yaml", ".yml"}
 _LARGEST_BYTES = 1_000_000
 _CHECKED_BUNDLES = 64
-
-
-def bundle_folder(path: str | Path) -> Path:
-    """The bundle at `path`, which is a bundle or the folder of a run with one."""
-    folder = Path(path)
-    return folder / "bundle" if (folder / "bundle" / "configs").is_dir() else folder
 
 
 def check_bundle(folder: str | Path) -> list[str]:

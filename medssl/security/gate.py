@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medssl.core.bundle_folder import bundle_folder
 from medssl.core.errors import ConfigError
 from medssl.core.flags import flag
 from medssl.security.configs import check_config
-from medssl.security.files import bundle_folder, check_bundle
+from medssl.security.files import check_bundle
 
 _SHOWN = 5
 
@@ -20,8 +21,10 @@ def require_harmless(folder: str | Path, trust: bool | str = False) -> None:
     if flag(trust, "trust"):
         return
     root = bundle_folder(folder)
-    if not root.is_dir():
-        raise ConfigError(f"{root}: no such folder. Give a bundle, or the folder of a run.")
+    if not (root / "configs").is_dir():
+        raise ConfigError(
+            f"{root}: no bundle, it has no folder configs. Give a bundle, or the folder of a finished run."
+        )
     refuse(root, check_bundle(root), f"'medssl check-bundle {root}' lists them. ")
 
 

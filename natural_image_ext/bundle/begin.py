@@ -46,7 +46,6 @@ class NaturalTraining:
     images = "images"
     parts: tuple[type, ...] = ()
     data: Any
-    session: Session
 
     def __init__(self, network: nn.Module, device: torch.device | str, bundle_root: str | Path, **listed: Any) -> None:
         self.built_network, self.device, self.bundle_root = network, torch.device(device), bundle_root
@@ -91,6 +90,11 @@ class NaturalTraining:
             folder=self.session.path,
             memory_bytes=training_bytes([self.network], [batch], cached=0, with_average=True, moments=1),
         )
+
+    @property
+    def session(self) -> Session:
+        """The run's folder, its tracking and its rhythm."""
+        raise NotImplementedError
 
     @property
     def schedule(self) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import ignite.distributed as idist
 
 from medssl.core.errors import DataError
+from medssl.core.progress import tracked
 from medssl.data.check_cache import load_cache, save_cache
 from medssl.data.findings import Finding, require_valid
 from medssl.data.split import ROLES
@@ -72,8 +73,9 @@ def _require_readable(
     cache, stamp = load_cache(cache_file), _stamp([*files, *sorted(also)], rules)
     if stamp not in cache:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda file: _findings(file, read), files)
-            cache[stamp] = [finding for findings in found for finding in findings]
+            checked = pool.map(lambda file: _findings(file, read), files)
+            shown = tracked(checked, f"checking {what}", "files", len(files))
+            cache[stamp] = [finding for findings in shown for finding in findings]
         save_cache(cache_file, cache)
     require_valid(cache[stamp], "Mend these first.")
 

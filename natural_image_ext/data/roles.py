@@ -3,13 +3,15 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from medssl.core.errors import ConfigError, DataError
 from medssl.core.files import write_text_atomically
-from medssl.data.split import ROLES, require_same_split
+from medssl.core.stored_paths import WRITTEN, located, places_of_writing, tried_places
+from medssl.data.split import ROLES, SHOWN_PLACES, require_same_split
 
 
 class Named(Protocol):
@@ -59,7 +61,8 @@ class RoleSplit(ABC, Generic[Members]):
         if Path(path).is_file():
             require_same_split(path, read_content(path)["hash"], self.hash)
             return
-        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, **self.content()}
+        written = places_of_writing(Path(path).parent)
+        content = {"hash": self.hash, "counts": self.counts, "origin": self.origin, WRITTEN: written, **self.content()}
         write_text_atomically(path, json.dumps(content, indent=1))
 
 
@@ -72,3 +75,16 @@ def read_content(path: str | Path, *needed: str) -> dict[str, Any]:
     except (OSError, AttributeError, ValueError) as error:
         raise DataError(f"{path}: not a split file ({error}). Expected the split.json of a run.") from error
     return content
+
+
+def found_again(path: str | Path, content: Mapping[str, Any], file: str) -> Path:
+    """A file or folder that the split at `path` names, where it is now; DataError where it is nowhere."""
+    folder, written = Path(path).parent, content.get(WRITTEN)
+    place = Path(located(file, folder, written))
+    if not place.exists():
+        tried = ", ".join(tried_places(file, folder, written)[:SHOWN_PLACES])
+        raise DataError(
+            f"{path}: {file} is not there. Tried: {tried}. Put the data set back to one of these places, or a link to "
+            "it."
+        )
+    return place

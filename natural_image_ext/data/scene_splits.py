@@ -2,12 +2,13 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from medssl.core.errors import ConfigError, DataError
+from medssl.core.stored_paths import WRITTEN, located
 from medssl.data.split import ROLES
 from natural_image_ext.data.roles import RoleSplit, read_content
 from natural_image_ext.data.scene_lists import list_files, listed_scenes
@@ -78,16 +79,20 @@ def split_scenes(
 def read_scene_split(path: str | Path) -> SceneSplit:
     """The split stored at `path`; DataError if its hash does not fit its content."""
     content = read_content(path, "cases")
-    split = SceneSplit(**{role: _of_role(content["cases"], role) for role in ROLES}, origin=content["origin"])
+    parts = {role: _of_role(path, content, role) for role in ROLES}
+    split = SceneSplit(**parts, origin=content["origin"])
     if split.hash != content["hash"]:
         raise DataError(f"{path}: the hash {content['hash']} does not fit the cases ({split.hash}). Was it edited?")
     return split
 
 
-def _of_role(cases: Sequence[dict[str, Any]], role: str) -> Scenes:
-    own = [case for case in cases if case["role"] == role]
-    masks = [Path(case["label"]) if "label" in case else None for case in own]
-    return Scenes([Path(case["image"]) for case in own], masks, [case["id"] for case in own])
+def _of_role(path: str | Path, content: Mapping[str, Any], role: str) -> Scenes:
+    """The scenes of a role, their files where they are now."""
+    folder, written = Path(path).parent, content.get(WRITTEN)
+    own = [case for case in content["cases"] if case["role"] == role]
+    images = [Path(located(case["image"], folder, written)) for case in own]
+    masks = [Path(located(case["label"], folder, written)) if "label" in case else None for case in own]
+    return Scenes(images, masks, [case["id"] for case in own])
 
 
 def _last_of_each_sequence(scenes: Scenes, test: int | float) -> tuple[Scenes, Scenes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medssl.core.errors import ConfigError, DataError
-from natural_image_ext.data.roles import RoleSplit, read_content
+from natural_image_ext.data.roles import RoleSplit, found_again, read_content
 from natural_image_ext.data.sources import ImageSource, Pictures, joined, open_images
 
 CHOSEN = ("labelled", "validation", "test")  # all other training pictures are unlabelled
@@ -39,11 +39,15 @@ def split_images(
     """
     classes = len(source.classes)
     if labelled < classes or labelled % classes:
-        raise ConfigError(f"labelled {labelled}: expected a multiple of the {classes} classes.")
+        near = _near(labelled, classes)
+        raise ConfigError(f"labelled {labelled}: expected a multiple of the {classes} classes. Give {near}.")
     if min(validation, test) < 0:
         raise ConfigError(f"validation {validation}, test {test}: a number of pictures cannot be negative.")
     if not len(source.test) and (test == 0 or (test >= 1 and test % classes)):
-        raise ConfigError(f"test {test}: expected a share, or a multiple of the {classes} classes.")
+        near = _near(int(test), classes)
+        raise ConfigError(
+            f"test {test}: expected a share, or a multiple of the {classes} classes. Give 0.2, or {near}."
+        )
     by_class = _places_by_class(source.train.labels, classes)
     test_places = [] if len(source.test) else _take_test(by_class, test, split_seed)
     chosen: list[int] = []
@@ -65,11 +69,18 @@ def split_images(
     return _assembled(source, origin, kept, sorted(held), sorted(test_places))
 
 
+def _near(number: int, classes: int) -> str:
+    """Which numbers near this one can be divided among the classes: `39 or 42`."""
+    below = number // classes * classes
+    return f"{below} or {below + classes}" if below else str(classes)
+
+
 def read_image_split(path: str | Path) -> ImageSplit:
     """The split stored at `path`, its set opened again; DataError if the set's pictures are not those of then."""
     content = read_content(path, *CHOSEN)
     origin = content["origin"]
-    source = open_images(origin["dataset"], origin["dataset_dir"], size=origin["size"])
+    folder = found_again(path, content, origin["dataset_dir"])
+    source = open_images(origin["dataset"], folder, size=origin["size"])
     places = {picture: place for place, picture in enumerate(source.train.ids)}
     drawn = {**content, "test": []} if len(source.test) else content  # from the training pictures
     try:

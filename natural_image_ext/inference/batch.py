@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from medssl.core.errors import DataError
+from medssl.core.progress import tracked
 from medssl.metrics.catalogue import metric_names
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures, pictures_in
@@ -52,7 +53,7 @@ class PicturePredictions(FolderPredictions):
 
     def _readable(self) -> Sequence[int]:
         places = []
-        for place in range(len(self.pictures)):
+        for place in tracked(range(len(self.pictures)), "reading", "pictures"):
             try:
                 self.pictures.read(place)
                 places.append(place)

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from medssl.core.options import make_options
+from medssl.core.progress import work
 from medssl.core.seeding import seeded
 from medssl.inference.predictor import load_weights, parse_bundle
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.views import LabelledPictures, Views
-from natural_image_ext.inference.sampling import SampledInferer
+from natural_image_ext.inference.sampling import PictureSampling, SampledInferer
 from natural_image_ext.networks.classifier import Classifier
 
 
@@ -30,6 +32,7 @@ class PicturePredictor:
     batch_size: int = 64
 
     def __post_init__(self) -> None:
+        make_options(PictureSampling, {"test_batch": self.batch_size})
         if self.checkpoint is not None:
             load_weights(self.network, self.checkpoint)
         self.network.to(self.device)
@@ -39,9 +42,11 @@ class PicturePredictor:
         self.network.eval()
         probs_of_batches = [torch.empty(0, len(self.classes), dtype=torch.double)]
         loader = DataLoader(LabelledPictures(pictures, Views(self.size).plain()), batch_size=self.batch_size)
-        for number, batch in enumerate(loader):
-            with seeded(self.seed, number):
-                probs_of_batches.append(self.inferer(batch["image"].to(self.device), self.network).double().cpu())
+        with work("prediction", len(pictures), "pictures") as progress:
+            for number, batch in enumerate(loader):
+                with seeded(self.seed, number):
+                    probs_of_batches.append(self.inferer(batch["image"].to(self.device), self.network).double().cpu())
+                progress.advance(len(batch["image"]))
         return torch.cat(probs_of_batches)
 
     def settings(self) -> dict[str, Any]:

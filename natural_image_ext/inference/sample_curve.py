@@ -12,8 +12,9 @@ from torch import Tensor
 from medssl.core.csv_files import write_rows
 from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
+from medssl.core.prediction_options import rising_counts
+from medssl.core.progress import tracked, work
 from medssl.core.run_files import SAMPLES
-from medssl.inference.sample_curve import rising_counts
 from medssl.metrics.catalogue import CASE_SECONDS, UCE, metric_names
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import read_image_split
@@ -33,14 +34,15 @@ def write_picture_curve(
     seconds: of the network alone, per picture. limit: only the first test pictures. Raises ConfigError.
     """
     counts = rising_counts(values)
-    predictor = load_picture_predictor(run, trust=trust, device=str(local_device()))
+    with work("opening the network"):
+        predictor = load_picture_predictor(run, trust=trust, device=str(local_device()))
     test = read_image_split(Path(run) / "split.json").test
     test = test if limit is None else test.take(range(min(limit, len(test))))
     if not len(test):
         raise ConfigError(f"{run}: no test pictures to predict. Train with --test above 0, and give --cases above 0.")
     _timed(predictor, test.take([0]), 1)  # the first pass sets things up: no part of the time of a sample
     rows = []
-    for count in counts:
+    for count in tracked(counts, "samples", "numbers of samples"):
         probs, seconds = _timed(predictor, test, count)
         measured = measure(probs, torch.tensor(test.labels))
         rows.append(

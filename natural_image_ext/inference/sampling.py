@@ -1,13 +1,23 @@
 """Mean probabilities of a classifier: of latent vectors, of passes with dropout, or of the one pass it has."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from monai.inferers import Inferer
 from torch import Tensor
 
+from medssl.core.options import make_options, option
 from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.networks.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class PictureSampling:
+    """How a classifier predicts pictures."""
+
+    samples: int = option(10, "latent vectors, or passes with dropout, of a prediction", at_least=1)
+    test_batch: int = option(64, "pictures computed at once", at_least=1)
 
 
 class SampledInferer(Inferer):
@@ -19,7 +29,7 @@ class SampledInferer(Inferer):
 
     def __init__(self, samples: int = 10) -> None:
         super().__init__()
-        self.samples = samples
+        self.samples = make_options(PictureSampling, {"samples": samples}).samples
 
     @torch.no_grad()
     def __call__(self, inputs: Tensor, network: Classifier, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]

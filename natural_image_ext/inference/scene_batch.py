@@ -10,6 +10,7 @@ from PIL import Image
 
 from medssl.core.errors import DataError
 from medssl.core.files import write_bytes_atomically
+from medssl.core.progress import tracked
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.inference.folder import FolderPredictions
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
@@ -31,7 +32,7 @@ class ScenePredictions(FolderPredictions):
         """The rows of predictions.csv; images that cannot be read are in failures.json."""
         folder = Path(self.output_dir)
         rows: list[dict[str, Any]] = []
-        for place, name in enumerate(self.images.ids):
+        for place, name in enumerate(tracked(self.images.ids, "prediction", "images")):
             try:
                 prediction = self.predictor(self.images.read(place), name)
             except DataError as error:

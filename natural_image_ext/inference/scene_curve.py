@@ -7,9 +7,10 @@ from pathlib import Path
 from medssl.core.csv_files import write_rows
 from medssl.core.distributed import local_device
 from medssl.core.errors import ConfigError
+from medssl.core.prediction_options import rising_counts
+from medssl.core.progress import tracked
 from medssl.core.run_files import SAMPLES
 from medssl.core.run_folder import read_facts
-from medssl.inference.sample_curve import rising_counts
 from medssl.metrics.catalogue import CASE_SECONDS, PAVPU, metric_names
 from natural_image_ext.data.scene_splits import read_scene_split
 from natural_image_ext.inference.scene_evaluation import SceneEvaluation, kept_settings
@@ -31,7 +32,7 @@ def write_scene_curve(run: str | Path, values: Sequence[int], limit: int | None 
         raise ConfigError(f"{run}: no test images to predict. Give --cases above 0.")
     void, kept = int(read_facts(run)["void"]), kept_settings(run)
     rows = []
-    for count in counts:
+    for count in tracked(counts, "samples", "numbers of samples"):
         predictor = load_scene_predictor(run, trust=trust, samples=count, device=str(local_device()))
         with tempfile.TemporaryDirectory() as folder:
             metrics = SceneEvaluation(predictor, scenes, folder, void, **kept).run()

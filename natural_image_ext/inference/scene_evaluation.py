@@ -14,6 +14,7 @@ import numpy as np
 from medssl.core.csv_files import write_rows
 from medssl.core.errors import DataError
 from medssl.core.files import write_bytes_atomically, write_text_atomically
+from medssl.core.progress import tracked
 from medssl.metrics import pavpu
 from medssl.metrics.catalogue import CASE_SECONDS, PAVPU, metric_names
 from natural_image_ext.data.scene_views import centre_of, read_scene
@@ -51,7 +52,7 @@ class SceneEvaluation:
             return {}
         folder, number = Path(self.output_dir), len(self.predictor.classes)
         confusion, rows = np.zeros((number, number), dtype=np.int64), []
-        for place in range(len(self.scenes)):
+        for place in tracked(range(len(self.scenes)), "evaluation", "images"):
             counted, row = self._evaluate(place, folder / "predictions")
             confusion += counted
             rows.append(row)

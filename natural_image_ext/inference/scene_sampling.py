@@ -1,14 +1,24 @@
 """Mean probabilities of a segmentation network: of latent vectors, of decoder passes with dropout, or of one pass."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from monai.inferers import Inferer, SlidingWindowInferer
 from torch import Tensor
 
-from medssl.core.errors import ConfigError
+from medssl.core.options import make_options, option
 from medssl.networks.mc_dropout import mc_dropout
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
+
+
+@dataclass(frozen=True)
+class SceneSampling:
+    """How a segmentation network predicts images."""
+
+    samples: int = option(5, "latent maps, or passes with dropout, of a prediction; 0: one pass", at_least=0)
+    evaluation: str = option("whole", "images in one piece, or in windows", choices=("whole", "sliding"))
+    crop: int = option(480, "side of the windows, in pixels", at_least=1)
 
 
 class SampledSceneInferer(Inferer):
@@ -23,7 +33,7 @@ class SampledSceneInferer(Inferer):
 
     def __init__(self, samples: int = 5) -> None:
         super().__init__()
-        self.samples = samples
+        self.samples = make_options(SceneSampling, {"samples": samples}).samples
 
     @torch.no_grad()
     def __call__(self, inputs: Tensor, network: SegmentationNetwork, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
@@ -49,7 +59,6 @@ class SlidingScenes(Inferer):
 
 def scene_inferer(samples: int = 5, evaluation: str = "whole", crop: int = 480) -> SampledSceneInferer | SlidingScenes:
     """evaluation "whole": images in one piece; "sliding": in windows of `crop` pixels."""
-    if evaluation not in ("whole", "sliding"):
-        raise ConfigError(f"evaluation '{evaluation}' is unknown. Known: whole, sliding.")
-    inferer = SampledSceneInferer(samples)
-    return SlidingScenes(inferer, crop) if evaluation == "sliding" else inferer
+    asked = make_options(SceneSampling, {"samples": samples, "evaluation": evaluation, "crop": crop})
+    inferer = SampledSceneInferer(asked.samples)
+    return SlidingScenes(inferer, asked.crop) if asked.evaluation == "sliding" else inferer

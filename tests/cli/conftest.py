@@ -1,5 +1,6 @@
 """What tests of commands need: a command run as its process would run it, and a small folder of scans."""
 
+import logging
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -16,9 +17,12 @@ from medssl.cli import training
 class TrainingInThisProcess:
     """Stands for the process that `medssl train` starts: imports of torch and MONAI are paid once for all tests."""
 
-    def __init__(self, command):
+    def __init__(self, command, env):
         assert command[:4] == [sys.executable, "-m", "monai.bundle", "run"]
         self.run_id, self.arguments = command[4], command[5:]
+
+    def poll(self):
+        return 0  # `wait` does it all
 
     def wait(self):
         from medssl.bundle.command import parsed_value
@@ -39,10 +43,11 @@ class TrainingInThisProcess:
 @pytest.fixture
 def ended(monkeypatch, capfd):
     """Runs `medssl ARGUMENTS`; what it ended with: `code` and `text`, both outputs without line breaks of tables."""
-    monkeypatch.setattr(training, "subprocess", SimpleNamespace(Popen=TrainingInThisProcess, **vars(subprocess)))
+    monkeypatch.setattr(training, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": TrainingInThisProcess}))
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["medssl", *map(str, arguments)])
+        monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of an earlier command write to its output
         capfd.readouterr()
         with pytest.raises(SystemExit) as end:
             cli.main()

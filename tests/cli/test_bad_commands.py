@@ -1,5 +1,6 @@
 """The table of bad commands: what each says, and with which exit code. Nothing is trained or predicted for it."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -24,7 +25,7 @@ TRAININGS = {
     "key of another bundle": (("--variant", "ic"), ["variant"]),
     "text for a number": (("--learning_rate", "fast"), ["learning_rate", "'fast'", "a number"]),
     "no epochs": (("--max_epochs", 0), ["max_epochs", "at least 1"]),
-    "two numbers for three": (("--patch_size", "16,16"), ["patch_size", "three"]),
+    "two numbers for three": (("--patch_size", "16,16"), ["patch_size", "2 numbers, expected 3"]),
     "mistyped data set": (("--dataset_name", "kist19"), ["kist19", "kits19"]),
     "window reversed": (("--window", "250,-100"), ["window", "low below high"]),
     "patch far larger than the scans": (("--patch_size", "[500,500,500]"), ["patch_size", "500", "16"]),
@@ -74,7 +75,7 @@ PREDICTIONS = {
     "samples below zero": (("--samples", -5), 1, ["samples", "-5"]),
     "stride of nothing": (("--stride", "0,0,0"), 1, ["stride", "at least 1"]),
     "stride below zero": (("--stride=-8,8,8",), 1, ["stride", "at least 1"]),
-    "two strides": (("--stride", "8,8"), 1, ["stride", "three"]),
+    "two strides": (("--stride", "8,8"), 1, ["stride", "2 numbers, expected 3"]),
     "mistyped mode": (("--mode", "quick"), 1, ["quick", "fast"]),
     "shard beyond the last": (("--shard", "9/3"), 1, ["9/3", "i/n"]),
     "int8 that was not made": (("--backend", "int8"), 1, ["int8", "quantise"]),
@@ -128,7 +129,7 @@ def test_bundle_that_cannot_predict_is_named(name, trained_run, folder, ended, t
 OTHERS = {
     "run that there is not": (("report", "nothere"), 1, ["nothere"]),
     "budget that is no time": (("review", "RUN", "--budget", "soon"), 1, ["soon", "30min"]),
-    "method that no run has": (("report", "RUN", "RUN", "--against", "nobody"), 1, ["nobody"]),
+    "method that no run has": (("report", "RUN", "OTHER", "--against", "nobody"), 1, ["nobody"]),
     "numbers of samples below one": (("samples", "RUN", "--values", "0,-2"), 1, ["values"]),
     "label for everybody": (("label", "--studies", "SCANS", "--bundle", "RUN", "--host", "0.0.0.0"), 1, ["0.0.0.0"]),
     "page of no runs": (("ui", "--runs-dir", "nothere"), 1, ["nothere", "--runs_dir"]),
@@ -142,7 +143,10 @@ def test_other_commands_say_what_is_wrong(name, trained_run, folder, ended, tmp_
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     arguments, code, words = OTHERS[name]
-    stands_for = {"RUN": trained_run, "SCANS": folder}
+    stands_for = {"RUN": trained_run, "OTHER": tmp_path / "other", "SCANS": folder}
+    shutil.copytree(trained_run, tmp_path / "other")
+    facts = tmp_path / "other" / "run.json"
+    facts.write_text(json.dumps({**json.loads(facts.read_text()), "seed": 1}))
     end = ended(*(stands_for.get(argument, argument) for argument in arguments))
     assert end.code == code and "Traceback" not in end.text
     assert [word for word in words if word not in end.text] == [], end.text

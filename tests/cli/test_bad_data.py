@@ -97,14 +97,13 @@ BAD = {
     "flipped label": (flip_label, ["case_b", "Resample"]),
     "shifted label": (lambda f: change(label(f), lambda v: v, np.uint8, offset=7.0), ["case_b", "Resample"]),
     "fractional label": (lambda f: change(label(f), fractional), ["case_b", "1.2"]),
-    "NaN": (lambda f: change(image(f), with_nan), ["case_b", "not finite"]),
+    "NaN": (lambda f: change(image(f), with_nan), ["case_b", "NaN"]),
     "four dimensions": (lambda f: change(image(f), lambda v: np.stack([v, v], -1)), ["case_b", "4"]),
     "constant scan": (lambda f: change(image(f), lambda v: v * 0), ["case_b"]),
     "spacing of 500 mm": (lambda f: change(image(f), lambda v: v, spacing=(500.0, 1.0, 2.0)), ["case_b", "500"]),
     "channels of nnU-Net": (as_channels, ["channel", "_0001"]),
     "ignore label": (name_ignore_label, ["ignore", "dataset.json"]),
     "ids of one label only": (odd_ids, ["100", "200", "case_b"]),
-    "partial patients.csv": (lambda f: write_patients(f, "case,patient\ncase_a,1\ncase_b,2\n"), ["patients.csv", "3"]),
     "patients.csv with ;": (lambda f: write_patients(f, "case;patient\ncase_a;1\n"), ["patients.csv"]),
     "dangling link": (dangling_link, ["case_b", "gone.nii.gz"]),
     "label without a scan": (lambda f: image(f).unlink(), ["case_b"]),
@@ -132,6 +131,12 @@ def test_what_can_be_read_is_accepted(name, folder, ended):
     FINE[name](folder)
     end = ended("check-data", folder)
     assert end.code == 0 and "5 scans, 5 with a label, 0 errors" in end.text
+
+
+def test_patients_csv_that_names_some_scans_is_a_warning(folder, ended):
+    write_patients(folder, "case,patient\ncase_a,1\ncase_b,2\n")
+    end = ended("check-data", folder)
+    assert end.code == 0 and "patients.csv" in end.text and "case_c" in end.text and "0 errors, 1 warning" in end.text
 
 
 def test_scans_of_one_patient_by_their_names_are_a_warning(folder, ended):

@@ -8,6 +8,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from medssl import cli
+from medssl.data.volumes import read_volume, write_nifti
 
 
 @pytest.fixture
@@ -17,14 +18,73 @@ def run():
 
 def test_check_data_is_silent_about_good_data_and_ends_with_0(run, phantom_dir):
     result = run("check-data", phantom_dir, "--dataset", "phantom")
-    assert result.exit_code == 0 and "12 scans, 12 with a label, 0 findings" in result.stdout
+    assert result.exit_code == 0 and "12 scans, 12 with a label, 0 errors, 0 warnings" in result.stdout
 
 
 def test_check_data_lists_findings_and_ends_with_1(run, phantom_dir, tmp_path):
     shutil.copytree(phantom_dir / "images", tmp_path / "data" / "images")
     (tmp_path / "data" / "images" / "phantom_004.nii.gz").write_bytes(b"")
     result = run("check-data", tmp_path / "data")
-    assert result.exit_code == 1 and "phantom_004" in result.stdout and "1 findings" in result.stdout
+    assert result.exit_code == 1 and "phantom_004" in result.stdout and "1 error, 0 warnings" in result.stdout
+
+
+@pytest.fixture
+def own_folder(phantom_dir, tmp_path):
+    """A folder of six scans with labels that has nothing wrong with it."""
+    folder = tmp_path / "own"
+    for part in ("images", "labels"):
+        (folder / part).mkdir(parents=True)
+        for number in range(6):
+            name = f"phantom_{number:03d}.nii.gz"
+            shutil.copy(phantom_dir / part / name, folder / part / f"p{number}.nii.gz")
+    return folder
+
+
+def rename_visits(folder):
+    for part in ("images", "labels"):
+        for number in range(6):
+            (folder / part / f"p{number}.nii.gz").rename(folder / part / f"patient{number // 2}-f{number % 2}.nii.gz")
+
+
+def name_some_patients(folder):
+    (folder / "patients.csv").write_text("case,patient\np0,a\np1,a\n")
+
+
+def write_odd_ids(folder):
+    label = read_volume(folder / "labels" / "p3.nii.gz")
+    write_nifti(folder / "labels" / "p3.nii.gz", label.array * 100, label.affine, "uint8")
+
+
+def break_link(folder):
+    (folder / "images" / "p9.nii.gz").symlink_to("/gone/p9.nii.gz")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "parts", "exit_code"),
+    [
+        (lambda folder: None, ["0 errors, 0 warnings"], 0),
+        (rename_visits, ["patient0-f0,patient0", "6 with a label, 0 errors, 1 warning"], 0),
+        (name_some_patients, ["names 2 of 6 scans", "0 errors, 1 warning"], 0),
+        (write_odd_ids, ["p3", "odd-label-ids", "ids 100", "1 error, 0 warnings"], 1),
+        (break_link, ["/gone/p9.nii.gz", "7 scans, 6 with a label, 1 error, 0 warnings"], 1),
+    ],
+)
+def test_check_data_tells_the_mistakes_of_own_folders(run, own_folder, monkeypatch, mistake, parts, exit_code):
+    monkeypatch.setattr(cli.data, "console", Console(width=1000))
+    mistake(own_folder)
+    result = run("check-data", own_folder)
+    assert all(part in result.stdout for part in parts), result.stdout
+    assert result.exit_code == exit_code and result.stdout.startswith("Checking every scan and label in")
+
+
+def test_check_data_takes_the_ids_that_dataset_json_names(run, own_folder, monkeypatch):
+    monkeypatch.setattr(cli.data, "console", Console(width=1000))
+    write_odd_ids(own_folder)
+    (own_folder / "dataset.json").write_text('{"labels": {"kidney": 1, "lesion": 2, "other": 100, "more": 200}}')
+    assert run("check-data", own_folder).exit_code == 0
+    (own_folder / "dataset.json").write_text('{"labels": {"kidney": 1, "lesion": 2}}')
+    result = run("check-data", own_folder)
+    assert result.exit_code == 1 and "label ids 100" in result.stdout and "expected 0 and 1, 2" in result.stdout
 
 
 def test_bundles_are_listed_with_what_they_train_within_80_columns(run, bundles_dir, monkeypatch):
@@ -96,6 +156,10 @@ def test_samples_writes_the_table_the_report_draws(run, trained_run, tmp_path):
     ("arguments", "part"),
     [
         (["check-data", "no/such/folder"], "no/such/folder"),
+        (["check-data", "no/such/folder", "--dataset", "kits19"], "no such folder. Give the folder of the data set"),
+        (["check-data", "README.md"], "a file, expected a folder"),
+        (["check-data", "docs"], "np_match (a class a picture)"),
+        (["check-data", "tests/metrics"], "Give the folder that holds them."),
         (["check-data", ".", "--dataset", "kidneys"], "Known: folder"),
         (["report", "no/such/run"], "no/such/run"),
         (["predict", "a.nii.gz", "out", "--bundle", "no/such/bundle"], "no/such/bundle"),

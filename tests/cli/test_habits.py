@@ -2,7 +2,9 @@
 
 import json
 import re
+import subprocess
 import sys
+import threading
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +14,7 @@ from medssl import cli
 from medssl.cli import training
 from medssl.cli.values import keys_of, numbers_of
 from medssl.core.errors import ConfigError
+from medssl.core.progress import SIGN_OF_LIFE, give_sign_of_life
 
 
 @pytest.fixture
@@ -38,8 +41,11 @@ def started(monkeypatch):
     commands = []
 
     class Process:
-        def __init__(self, command):
+        def __init__(self, command, env):
             commands.append(command)
+
+        def poll(self):
+            return 7
 
         def wait(self):
             return 7
@@ -87,6 +93,12 @@ def test_unexpected_error_is_one_sentence_and_debug_shows_more(ended, monkeypatc
     monkeypatch.setattr(sys, "argv", ["medssl", "bundles", "--debug"])
     with pytest.raises(ZeroDivisionError):
         cli.main()
+
+
+def test_debug_is_a_key_of_the_training_wherever_it_stands(ended, started):
+    ended("--debug", "train", "gbdl", "--labelled", 4)
+    ended("train", "gbdl", "--debug", "--labelled", 4)
+    assert [command[-4:] for command in started] == 2 * [["--labelled", "4", "--debug", "true"]]
 
 
 def test_stopped_command_ends_with_130_and_no_traceback(ended, monkeypatch):
@@ -140,6 +152,8 @@ def test_train_prints_the_stock_command_and_runs_it(run, started, bundles_dir):
 
 def test_evaluate_takes_the_bundle_that_the_run_was_trained_with(run, started, bundles_dir, tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"bundle": "gbdl", "bundle_root": "/moved/away"}))
+    (tmp_path / "bundle" / "configs").mkdir(parents=True)
+    (tmp_path / "bundle" / "configs" / "inference.json").write_text("{}")
     run("evaluate", tmp_path, "--samples", 50)
     config = str(bundles_dir / "gbdl" / "configs" / "evaluate.json")
     assert started[0][4:] == ["evaluating", "--config_file", config, "--samples", "50", "--output_dir", str(tmp_path)]
@@ -158,3 +172,16 @@ def test_evaluate_takes_the_bundle_that_the_run_was_trained_with(run, started, b
 def test_mistakes_of_a_training_are_told_before_it_starts(ended, started, arguments, reason):
     code, text = ended(*arguments)
     assert code == 1 and reason in text and text.count("\n") == 1 and started == []
+
+
+def test_waiting_for_monai_is_told_until_the_process_speaks(monkeypatch, tmp_path, capsys):
+    sign = tmp_path / "speaks"
+    monkeypatch.setattr(training, "LINE_SECONDS", 0.7)
+    monkeypatch.setenv(SIGN_OF_LIFE, str(sign))
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    speaking = threading.Timer(1.5, give_sign_of_life)
+    speaking.start()
+    training._tell_until(sign, process)
+    process.kill()
+    process.wait()
+    assert sign.exists() and "starting MONAI (" in capsys.readouterr().out

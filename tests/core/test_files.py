@@ -1,5 +1,6 @@
 """Files appear whole or not at all, and a folder has one writer."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -8,8 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from medssl.core.errors import ConfigError, DataError, error_behind
-from medssl.core.files import FolderLock, write_atomically, write_bytes_atomically, write_text_atomically
+from medssl.core.errors import ConfigError, DataError, MedsslError, error_behind
+from medssl.core.files import (
+    FolderLock,
+    write_atomically,
+    write_bytes_atomically,
+    write_text_atomically,
+    written_together,
+)
 
 
 def test_text_and_bytes_arrive_in_new_folders(tmp_path):
@@ -18,6 +25,41 @@ def test_text_and_bytes_arrive_in_new_folders(tmp_path):
     assert (tmp_path / "a" / "b" / "text.txt").read_bytes() == "Größe\n".encode()
     assert (tmp_path / "a" / "raw").read_bytes() == b"\x00\xff"
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["b", "raw"]
+
+
+def test_files_of_one_thing_appear_together_over_the_old_ones(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    with written_together(tmp_path, "case") as staging:
+        (staging / "a.txt").write_text("new")
+        (staging / "a.json").write_text("{}")
+        assert (tmp_path / "a.txt").read_text() == "old" and not (tmp_path / "a.json").exists()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.txt": "new", "a.json": "{}"}
+
+
+@pytest.mark.parametrize("failure", [OSError(5, "Input/output error"), KeyboardInterrupt(), ValueError("no")])
+def test_nothing_of_files_together_stays_after_a_failure(failure, tmp_path):
+    with pytest.raises(type(failure)), written_together(tmp_path, "case") as staging:
+        (staging / "a.txt").write_text("new")
+        raise failure
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_full_disk_is_told_with_what_is_free_and_the_way_out(tmp_path):
+    text = r"no space left for the files of case \(\d+ MB are free on that disk\)\. None of them .* Free disk space"
+    with pytest.raises(MedsslError, match=text), written_together(tmp_path, "case") as staging:
+        (staging / "a.txt").write_text("new")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_record_is_the_last_file_that_appears(tmp_path, monkeypatch):
+    moved = []
+    replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda path, target: moved.append(path.name) or replace(path, target))
+    with written_together(tmp_path, "case") as staging:
+        for name in ("a.json", "b.nii.gz", "c.nii.gz"):
+            (staging / name).write_text("")
+    assert moved == ["b.nii.gz", "c.nii.gz", "a.json"]
 
 
 @pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()])

@@ -83,7 +83,9 @@ def test_the_refusal_of_a_gpu_names_it(machine: Path, monkeypatch: pytest.Monkey
         require_memory(2 * GB, "a step", "Use a smaller patch.", "cuda")
 
 
-@pytest.mark.parametrize(("number", "text"), [(0.4 * GB, "0.4 GB"), (9.96 * GB, "10 GB"), (31.2 * GB, "31 GB")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(8e6, "8 MB"), (0.4 * GB, "0.4 GB"), (9.96 * GB, "10 GB"), (31.2 * GB, "31 GB")]
+)
 def test_gigabytes_are_short(number: float, text: str) -> None:
     assert gigabytes(number) == text
 

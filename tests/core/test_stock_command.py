@@ -48,4 +48,5 @@ def test_command_names_files_and_keys_and_can_be_typed_again(bundles_dir):
     assert typed[:6] == ["python", "-m", "monai.bundle", "run", "training", "--config_file"]
     assert typed[6] == str([str(file) for file in files])
     assert typed[7:] == ["--labelled", "4", "--dataset_dir", "my scans"]
+    assert f'--config_file "{[str(file) for file in files]}" --labelled 4' in as_typed(arguments)
     assert as_run(arguments) == [sys.executable, *typed[1:]]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from medssl.core.errors import DataError
+from medssl.data.label_ids import structure_names
 from medssl.data.layouts import (
     find_decathlon,
     find_folder,
@@ -15,7 +16,6 @@ from medssl.data.layouts import (
     find_left_atrium,
     fitting_sizes,
     scans_in,
-    structure_names,
 )
 from medssl.data.volumes import read_volume, write_nifti
 
@@ -263,3 +263,24 @@ def test_label_beside_its_scan_is_a_label_and_no_scan_of_its_own(tmp_path):
     cases = find_folder(tmp_path)
     assert [case["id"] for case in cases] == ["a", "b", "c_mask"]  # without a scan `c`, its name is just a name
     assert cases[0]["label"].endswith("a_seg.nii.gz") and "label" not in cases[1]
+
+
+@pytest.mark.parametrize("name", ["photo.png", "photo.JPG"])
+def test_pictures_are_no_scans_and_the_bundles_for_them_are_named(name, tmp_path):
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / name).touch()
+    for find, path in ((scans_in, tmp_path), (find_folder, tmp_path), (scans_in, tmp_path / "cat" / name)):
+        with pytest.raises(DataError, match=rf"{name}.*Expected volumes.*np_match"):
+            find(path)
+
+
+def test_link_that_leads_nowhere_is_a_case_whose_reading_names_the_target(tmp_path):
+    write(tmp_path / "images" / "a.nii.gz")
+    for folder in ("images", "labels"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "b.nii.gz").symlink_to("/gone/b.nii.gz")
+    _, broken = find_folder(tmp_path)
+    for key in ("image", "label"):
+        with pytest.raises(DataError, match=r"b\.nii\.gz: a link to /gone/b\.nii\.gz, which is not there"):
+            read_volume(broken[key])
+    assert ids(scans_in(tmp_path)) == ["a", "b"]

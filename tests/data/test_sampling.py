@@ -1,6 +1,8 @@
 """What a step sees depends on seed, epoch and position alone; deterministic work is done once."""
 
 import os
+import pickle
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 import torch
 
 from medssl.core.errors import ConfigError
+from medssl.core.progress import Work
+from medssl.data import sampling
 from medssl.data.datasets import DATASETS, Geometry, Target
 from medssl.data.pipeline import Pipeline
 from medssl.data.sampling import (
@@ -226,3 +230,18 @@ def test_impossible_caches_are_refused(cache, message):
 )
 def test_steps_per_epoch_are_counted_as_the_authors_do(labelled, unlabelled, batch_size, steps):
     assert thesis_steps_per_epoch(labelled, unlabelled, batch_size) == steps
+
+
+def test_filling_the_cache_in_memory_counts_every_case(monkeypatch):
+    works = []
+
+    @contextmanager
+    def recorded(title, total, unit):
+        works.append(Work(title, total, unit))
+        yield works[-1]
+
+    monkeypatch.setattr(sampling, "work", recorded)
+    cached = cache_cases([{"id": name} for name in "abc"], mt.Compose([]))
+    assert [work.text() for work in works] == ["preparing cases: 3 of 3 cases"]
+    assert [case["id"] for case in cached] == ["a", "b", "c"]
+    assert pickle.loads(pickle.dumps(cached))[1]["id"] == "b", "workers get a copy"

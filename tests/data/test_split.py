@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from medssl.core.errors import ConfigError, DataError
 from medssl.data.datasets import DATASETS, DataSource
-from medssl.data.split import ROLES, Split, read_split, split_cases
+from medssl.data.split import ROLES, Split, read_split, require_scans, split_cases
 
 
 def source_of(name: str, count: int, per_patient: int = 1, unlabelled: tuple[int, ...] = ()) -> DataSource:
@@ -243,3 +243,43 @@ def test_split_of_a_shared_patient_cannot_be_made(roles, sides):
     cases = [{"id": f"scan{i}", "patient": "p", "role": role} for i, role in enumerate(roles)]
     with pytest.raises(DataError, match=f"scan0, scan1: the same patient is in {sides}"):
         Split(cases, {})
+
+
+def test_split_is_found_from_another_folder_and_its_hash_stays(tmp_path, monkeypatch):
+    (tmp_path / "work" / "run").mkdir(parents=True)
+    (tmp_path / "work" / "a.nii.gz").touch()
+    cases = [{"id": "a", "image": "a.nii.gz", "label": "gone.nii.gz", "patient": "a", "role": "test"}]
+    monkeypatch.chdir(tmp_path / "work")
+    split = Split(cases, {"dataset": "folder"})
+    split.write("run/split.json")
+    assert read_split("run/split.json") == split
+    monkeypatch.chdir(tmp_path)
+    stored = read_split("work/run/split.json")
+    assert stored.hash == split.hash and stored.cases[0]["image"] == str(tmp_path / "work" / "a.nii.gz")
+    with pytest.raises(DataError) as caught:
+        require_scans("work/run/split.json", stored.cases)
+    text = str(caught.value)
+    assert "1 of 1 cases are not there, first 'a'" in text and str(tmp_path / "work" / "gone.nii.gz") in text
+    (tmp_path / "work" / "gone.nii.gz").touch()
+    require_scans("work/run/split.json", read_split("work/run/split.json").cases)
+
+
+@pytest.mark.parametrize(
+    ("origin", "count", "way_out"),
+    [
+        ({}, 1, "Label one more scan"),
+        ({}, 4, "below the 4 cases"),
+        ({"lists": True}, 4, "Name test cases in test.list"),
+    ],
+)
+def test_split_without_test_cases_says_what_that_means(origin, count, way_out):
+    cases = [{"id": f"c{i}", "patient": f"c{i}", "label": "l", "role": "labelled"} for i in range(count)]
+    text = Split(cases, origin).missing_test()
+    assert "without an evaluation" in text and way_out in text
+    assert Split([*cases, {"id": "t", "patient": "t", "role": "test"}], origin).missing_test() == ""
+
+
+def test_one_label_is_trained_on_and_leaves_none_for_testing():
+    split = split_cases(source_of("folder", 4, unlabelled=(1, 2, 3)))
+    assert tuple(split.counts.values()) == (1, 3, 0, 0) and "Label one more scan" in split.missing_test()
+    assert split_cases(source_of("folder", 4, unlabelled=(2, 3))).missing_test() == ""

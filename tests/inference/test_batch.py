@@ -1,7 +1,11 @@
 """Prediction of many scans: faults stay with their scan, nothing is done twice, shards give the bytes of one run."""
 
+import errno
 import json
+import re
 import shutil
+import subprocess
+import sys
 
 import nibabel as nib
 import numpy as np
@@ -12,6 +16,7 @@ from medssl.cli import app
 from medssl.core.errors import ConfigError, MedsslError
 from medssl.core.files import FolderLock
 from medssl.data.layouts import scans_in
+from medssl.data.volumes import write_nifti
 from medssl.inference import PredictionEngine, load_predictor
 from medssl.inference.batch import parse_shard
 
@@ -109,6 +114,67 @@ def test_shards_give_the_same_bytes_as_one_run(predictor, scans, tmp_path):
     assert whole == parts and len(whole) == 12
 
 
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk that has no room for the entropy map of phantom_002."""
+
+    def write(path, *rest):
+        if path.name == "phantom_002_entropy.nii.gz":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_nifti(path, *rest)
+
+    monkeypatch.setattr("medssl.inference.outputs.write_nifti", write)
+
+
+def test_full_disk_leaves_no_lone_map_and_says_how_much_is_free(predictor, scans, tmp_path, full_disk):
+    out = tmp_path / "out"
+    engine = predict(predictor, scans, out)
+    assert engine.finished == ["phantom_000", "phantom_003"]
+    text = r"out: no space left for the files of phantom_002 \(\d+ MB are free .*\. None of them was written\. Free"
+    assert re.search(text, engine.failures["phantom_002"])
+    assert not list(out.glob("phantom_002*")) and not list(out.glob(".*.part"))
+    assert "phantom_002" in json.loads((out / "failures.json").read_text())
+
+
+def test_full_disk_leaves_the_outputs_of_an_earlier_prediction(predictor, scans, tmp_path, monkeypatch, request):
+    out = tmp_path / "out"
+    predict(predictor, scans, out)
+    before = {path.name: path.read_bytes() for path in out.glob("phantom_002*")}
+    monkeypatch.setattr(predictor, "weights_digest", lambda: "other")
+    request.getfixturevalue("full_disk")
+    assert "phantom_002" in predict(predictor, scans, out).failures
+    assert len(before) == 4 and {path.name: path.read_bytes() for path in out.glob("phantom_002*")} == before
+
+
+def test_full_disk_that_has_no_room_for_the_failures_either_is_told(predictor, scans, tmp_path, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("medssl.inference.batch.write_text_atomically", full)
+    engine = predict(predictor, scans, tmp_path / "out")
+    assert list(engine.failures) == ["phantom_001"] and "failures.json: could not be written" in caplog.text
+
+
+def test_scan_that_needs_more_memory_than_there_is_fails_alone(predictor, scans, tmp_path, monkeypatch):
+    large = nib.load(scans / "phantom_002.nii.gz")
+    doubled = np.concatenate([large.get_fdata(), large.get_fdata()], axis=2)
+    write_nifti(scans / "phantom_002.nii.gz", doubled, large.affine, np.int16)
+    monkeypatch.setattr("medssl.core.memory.available_bytes", lambda device: 8_000_000)
+    monkeypatch.setattr(predictor.inferer, "working_bytes", lambda *_: 0.0)
+    engine = predict(predictor, scans, tmp_path / "out")
+    assert engine.finished == ["phantom_000", "phantom_003"]
+    text = r"^predicting phantom_002 needs about 10 MB, 8 MB are free\. Resample the scan to fewer voxels, cut it"
+    assert re.search(text, engine.failures["phantom_002"])
+
+
+def test_log_tells_how_far_scans_and_windows_are(predictor, scans, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("medssl.core.progress.LINE_SECONDS", 0.01)
+    predict(predictor, scans, tmp_path / "out")
+    lines = capsys.readouterr().err
+    text = r"prediction: \d of 4 scans, phantom_00\d, windows: \d+ of \d+ passes \(\d+ s"
+    assert re.search(text, lines)
+
+
 def test_second_process_on_the_same_folder_is_refused(predictor, scans, tmp_path):
     with FolderLock(tmp_path / "out"), pytest.raises(ConfigError, match="another process"):
         predict(predictor, scans, tmp_path / "out")
@@ -118,6 +184,14 @@ def test_second_process_on_the_same_folder_is_refused(predictor, scans, tmp_path
 def test_impossible_shards_are_refused(shard):
     with pytest.raises(ConfigError, match="expected i/n"):
         parse_shard(shard)
+
+
+def test_reason_of_a_failure_is_printed_once(trained_run, scans, tmp_path):
+    arguments = ["predict", str(scans), str(tmp_path / "out"), "--bundle", str(trained_run), "--samples", "1"]
+    command = [sys.executable, "-c", "from medssl.cli import main; main()", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert (done.stdout + done.stderr).count("ends too early") == 1
 
 
 def test_command_ends_with_3_if_a_scan_failed_and_0_if_none(trained_run, scans, tmp_path):

@@ -129,18 +129,52 @@ def test_scan_that_is_no_series_fails_and_the_rest_is_done(predictor, studies, t
     assert not list((tmp_path / "out").glob("plain*"))
 
 
-def test_series_that_cannot_be_referred_to_fails_before_it_is_predicted(predictor, studies, tmp_path, caplog):
-    for file in (studies / "study_0").iterdir():
+def remove_element(series, name):
+    """Take one element out of every slice."""
+    for file in series.iterdir():
         dataset = pydicom.dcmread(file)
-        del dataset.FrameOfReferenceUID
+        delattr(dataset, name)
         dataset.save_as(file)
+
+
+@pytest.mark.parametrize("uid", ["SeriesInstanceUID", "FrameOfReferenceUID"])
+def test_series_that_cannot_be_referred_to_has_its_maps_and_fails_in_its_dicom_part(
+    uid, predictor, studies, tmp_path, caplog
+):
+    remove_element(studies / "study_0", uid)
     with caplog.at_level(logging.DEBUG):
         engine = predict(predictor, studies, tmp_path / "out")
-    assert engine.finished == ["study_1"] and "no FrameOfReferenceUID" in engine.failures["study_0"]
-    assert not list((tmp_path / "out").glob("study_0*"))
-    assert predict(predictor, studies, tmp_path / "plain", with_dicom=False).failures == {}
+    reason = engine.failures["study_0"]
+    assert engine.finished == ["study_1"] and f"no {uid}, expected one, to refer to the series" in reason
+    assert reason.endswith("The .nii.gz maps of study_0 are written, its DICOM files are not.")
+    made = sorted(path.name for path in (tmp_path / "out").glob("study_0*"))
+    assert made == ["study_0.json", *(f"study_0_{kind}.nii.gz" for kind in ("entropy", "prob", "seg"))]
+    assert json.loads((tmp_path / "out" / "failures.json").read_text()) == engine.failures
     told = caplog.text + "".join(path.read_text() for path in (tmp_path / "out").glob("*.json"))
     assert not [secret for secret in PATIENT.values() if secret in told]
+
+
+def test_next_run_tries_the_dicom_part_again_and_predicts_nothing(predictor, studies, tmp_path, monkeypatch):
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    predict(predictor, studies, whole)
+    real_series = tmp_path / "series"
+    shutil.copytree(studies, real_series)
+    remove_element(studies / "study_0", "SeriesInstanceUID")
+    predict(predictor, studies, out)
+    monkeypatch.setattr(Predictor, "__call__", lambda *_: pytest.fail("predicted again"))
+    again = predict(predictor, studies, out)
+    assert (again.skipped, list(again.failures)) == (["study_1"], ["study_0"])
+    # the scan's digest changes with its headers, so that the writer is mended, not the scan
+    monkeypatch.setattr(
+        "medssl.inference.batch.write_dicom",
+        lambda stored, series, *rest: write_dicom(stored, real_series / series.name, *rest),
+    )
+    mended = predict(predictor, studies, out)
+    assert (mended.skipped, mended.finished, mended.failures) == (["study_1"], ["study_0"], {})
+    assert json.loads((out / "failures.json").read_text()) == {}
+    for kind in ("seg", "bands"):
+        ours, theirs = (read_segmentation(folder / f"study_0_{kind}.dcm").array for folder in (out, whole))
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_odd_values_of_a_series_are_not_quoted(predictor, studies, tmp_path, caplog, capfd):

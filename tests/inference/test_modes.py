@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from medssl.core.errors import ConfigError
+from medssl.core.prediction_options import MODES
 from medssl.inference import MCDropoutInferer
-from medssl.inference.mc_dropout import MODES
 from medssl.networks import MCDropoutUNet3D
 from medssl.uncertainty import mutual_information, predictive_entropy
 
@@ -135,7 +135,7 @@ def test_zero_samples_is_one_pass_a_window_without_dropout(network, image, mode)
 
 
 def test_unknown_mode_and_back_end_are_refused():
-    with pytest.raises(ConfigError, match=r"'quick': there are reference, exact, fast"):
+    with pytest.raises(ConfigError, match=r"mode 'quick' is unknown\. Known: exact, fast, reference"):
         MCDropoutInferer(WINDOW, STRIDE, mode="quick")
-    with pytest.raises(ConfigError, match=r"'tensorrt': there are eager"):
+    with pytest.raises(ConfigError, match=r"backend 'tensorrt' is unknown\. Known: compile, eager, int8"):
         MCDropoutInferer(WINDOW, STRIDE, backend="tensorrt")

@@ -9,12 +9,12 @@ import torch
 from monai.networks import nets
 
 from medssl.core.errors import ConfigError
+from medssl.core.prediction_options import MODES
 from medssl.core.run_folder import RunFolder
 from medssl.data import Pipeline, facts_from_json
 from medssl.data.volumes import write_nifti
 from medssl.engine import MethodTrainer
 from medssl.inference import MCDropoutInferer, Predictor, export_bundle, load_predictor
-from medssl.inference.mc_dropout import MODES
 from medssl.losses import DiceCE
 from medssl.methods import Supervised
 from medssl.networks import MCDropoutUNet3D, check_network

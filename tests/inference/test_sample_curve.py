@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from medssl.core.errors import ConfigError
+from medssl.core.prediction_options import MODES
 from medssl.data import Pipeline, facts_from_json
 from medssl.data.volumes import write_nifti
 from medssl.inference import MCDropoutInferer, Predictor
-from medssl.inference.mc_dropout import MODES
 from medssl.inference.sample_curve import write_sample_curve
 from medssl.networks import MCDropoutUNet3D
 

@@ -161,6 +161,16 @@ def test_command_line_prints_the_error_alone(label_bundle, tmp_path):
     assert isinstance(result.exception, DataError)
 
 
+def test_places_that_are_written_to_are_told(server, scans_to_review, tmp_path):
+    folder = scans_to_review.resolve()
+    told = server().told_places(Workspace(tmp_path / "own"))
+    assert (
+        str(folder / "labels") in told and str(folder / "datastore_v2.json") in told and str(tmp_path / "own") in told
+    )
+    of_archive = server(studies="http://127.0.0.1:8042/dicom-web").told_places(Workspace(tmp_path / "own"))
+    assert of_archive == f"labels, models and logs are written to {tmp_path / 'own'}"
+
+
 def test_workspace_is_private_emptied_of_uploads_and_no_scan(tmp_path):
     workspace = Workspace(default_workspace(str(tmp_path)))
     workspace.prepare()

@@ -51,7 +51,8 @@ def test_wheel_has_licence_command_and_what_the_extension_adds(in_wheel):
 
 
 FOLDERS = ("medssl", "natural_image_ext", "bundles", "benchmarks", "notebooks", "docs")
-FILES = {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt"}
+FILES = {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml", "CHANGELOG.md",
+         "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md"}  # fmt: skip
 
 
 def test_sdist_holds_what_builds_the_wheel_and_what_the_tests_read(in_sdist):

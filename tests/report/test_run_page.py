@@ -76,6 +76,11 @@ def test_an_unfinished_run_says_so_and_shows_what_is_there(make_run, undrawn, st
     assert page.count("<img ") == 1
 
 
+def test_a_run_without_test_cases_says_why_it_has_no_scores(make_run, undrawn):
+    page = page_of(make_run(rows=None, test=0))
+    assert "no cases to evaluate" in page and "--test a number from 1 on" in page
+
+
 def test_a_run_with_nothing_but_its_facts_can_be_reported(make_run, undrawn):
     folder = make_run(rows=None, status="failed", config=None)
     for name in ("history.jsonl", "split.json"):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from medssl.data.volumes import content_digest, write_nifti
-from medssl.inference.outputs import describe, write_record
-from medssl.review.measuring import StoredPrediction
+from medssl.inference.outputs import StoredPrediction, describe, write_record
 
 SHAPE, AFFINE = (24, 20, 16), np.diag([2.0, 2.0, 4.0, 1.0])
 STRUCTURES = {1: "kidney", 2: "tumour"}

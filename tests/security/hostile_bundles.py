@@ -36,7 +36,7 @@ CONFIGS: dict[str, Callable[[Path], Config]] = {
     "builtin": lambda c: {"samples": called("builtins.exec", source=touching(c))},
     "bare builtin": lambda c: {"samples": called("eval", source=touching(c))},
     "through torch": lambda c: {"samples": called("torch.os.system", command=f"touch {c}")},
-    "through medssl": lambda c: {"samples": called("medssl.cli.serve.subprocess.call", args=["touch", str(c)])},
+    "through medssl": lambda c: {"samples": called("medssl.cli.training.subprocess.call", args=["touch", str(c)])},
     "MONAI's own": lambda c: {"samples": called("monai.utils.run_cmd", cmd_list=["touch", str(c)])},
     "another run": lambda c: {"samples": called("medssl.bundle.run_bundle", run_id="run", config_files=["e.json"])},
     "somebody's network": lambda c: {"network_def": called("hostile_package.Net")},
@@ -51,7 +51,7 @@ CONFIGS: dict[str, Callable[[Path], Config]] = {
     "import under an old name": lambda c: {"imports": ["$import os as data"], "samples": f"$data.system('touch {c}')"},
     "import by another file's name": lambda c: {"+imports": ["$import subprocess as engine"]},
     "alias of ours": lambda c: {
-        "imports": ["$import medssl.cli.serve as s"],
+        "imports": ["$import medssl.cli.training as s"],
         "samples": f"$s.subprocess.call(['touch', '{c}'])",
     },
     "alias that looks like a reference": lambda c: {

@@ -72,6 +72,7 @@ def commands(folder, scan):
     yield "samples", folder, "--values", "1"
     yield "compare-modes", folder
     yield "quantise", folder
+    yield "evaluate", folder
     yield "label", "--studies", scan.parent, "--bundle", folder, "--port", 0
     yield "label", "--studies", scan.parent, "--bundle", folder / "bundle", "--port", 0
 
@@ -130,11 +131,12 @@ def pickled(bundle, canary):
     weights.with_name("model.pt.sha256").write_text(hashlib.sha256(text).hexdigest())
 
 
-def test_pickle_for_weights_is_refused_by_every_command_even_if_trusted(tmp_path, scan, canary, run):
+def test_pickle_for_weights_is_refused_by_every_command_even_if_trusted(tmp_path, phantom_dir, scan, canary, run):
     folder = shutil.copytree(OLD_RUN, tmp_path / "run")
+    Path("PHANTOMS").symlink_to(phantom_dir)  # the scans are there: the weights alone are wrong
     pickled(folder / "bundle", canary)
     for command in commands(folder, scan):
-        if command[0] == "label":  # serves before it loads, see below
+        if command[0] in ("label", "evaluate"):  # load in another process, see below
             continue
         for trust in ((), ("--trust",)):
             code, text = run(*command, *trust)
@@ -199,6 +201,14 @@ def test_network_of_a_package_of_ones_own_needs_trust(tmp_path, monkeypatch):
     sys.modules.pop("my_networks")
 
 
+def test_folder_without_a_bundle_is_named(tmp_path):
+    folder = shutil.copytree(OLD_RUN, tmp_path / "run", ignore=shutil.ignore_patterns("bundle"))
+    with pytest.raises(
+        ConfigError, match=r"no bundle, it has no folder configs\. Give a bundle, or the folder of a finished"
+    ):
+        require_harmless(folder)
+
+
 def test_error_names_five_findings_the_number_of_others_and_the_way_round(tmp_path, canary):
     folder = shutil.copytree(OLD_RUN, tmp_path / "run")
     config = {f"x{number}": "$open('a')" for number in range(7)}
@@ -212,11 +222,12 @@ def test_error_names_five_findings_the_number_of_others_and_the_way_round(tmp_pa
     require_harmless(folder, trust=True)
 
 
-def test_sweep_and_rounds_refuse_a_hostile_bundle_before_any_training(tmp_path, bundles_dir, canary, run):
+def test_train_sweep_and_rounds_refuse_a_hostile_bundle_before_any_training(tmp_path, bundles_dir, canary, run):
     bundle = shutil.copytree(bundles_dir / "mcdropout_unet3d", tmp_path / "bundle")
     (bundle / "configs" / "bench.json").write_text(json.dumps({"seed": f"${touching(canary)}"}))
     keys = ("--output", "out", "--dataset_name", "phantom")
-    for command in (("sweep", bundle, "--labelled", "4", *keys), ("simulate-review", "rounds", bundle, *keys)):
+    sweep, rounds = ("sweep", bundle, "--labelled", "4", *keys), ("simulate-review", "rounds", bundle, *keys)
+    for command in (sweep, rounds, ("train", bundle, "--overlay", "bench", "--output_dir", "out")):
         code, text = run(*command)
         assert code == 1 and "--trust opens it all the same" in text and not canary.exists()
         assert not Path("out").exists()

@@ -6,14 +6,13 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from medssl.core.errors import ConfigError
+from medssl.core.options import make_options
+from medssl.core.prediction_options import SamplingOptions
 from medssl.inference.backends.compiled import CompiledBackend
 from medssl.inference.backends.eager import EagerBackend
 from medssl.inference.backends.int8 import Int8Backend
 from medssl.inference.backends.one_window import require_parts
 from medssl.inference.backends.openvino import OpenVINOBackend, converted
-
-BACKENDS = ("eager", "compile", "openvino", "int8")
 
 
 class Backend(Protocol):
@@ -35,9 +34,7 @@ class Backend(Protocol):
 
 def check_backend(name: str) -> str:
     """`name` if there is such a back end; ConfigError otherwise."""
-    if name not in BACKENDS:
-        raise ConfigError(f"backend '{name}': there are {', '.join(BACKENDS)}.")
-    return name
+    return make_options(SamplingOptions, {"backend": name}).backend
 
 
 def require_network_for(name: str, network: nn.Module) -> None:

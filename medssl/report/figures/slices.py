@@ -65,9 +65,9 @@ def load_case(run: Run, case: str) -> CaseVolumes:
     if entry is None:
         raise DataError(f"{case}: not in split.json of this run, so its scan cannot be found.")
     predictions = run.folder / "evaluation" / "predictions"
-    image, spacing_mm = _read(_address(run, entry["image"]))
+    image, spacing_mm = _read(run.located(entry["image"]))
     prediction, _ = _read(predictions / f"{case}_seg.nii.gz")
-    label = _read(_address(run, entry["label"]))[0] if entry.get("label") else None
+    label = _read(run.located(entry["label"]))[0] if entry.get("label") else None
     entropy_file = predictions / f"{case}_entropy.nii.gz"
     entropy = _read(entropy_file)[0] if entropy_file.is_file() else None
     for name, volume in {"prediction": prediction, "label": label, "entropy": entropy}.items():
@@ -129,12 +129,6 @@ def telling_views(volumes: CaseVolumes) -> list[View]:
     if unsure[1].index != coronal.index:
         return [axial, coronal, unsure[1]]
     return [axial, replace(coronal, why="largest area, most uncertain"), sagittal]
-
-
-def _address(run: Run, address: str) -> str | Path:
-    """The address itself, or the file it names inside the run folder."""
-    inside = run.folder / address
-    return inside if inside.is_file() else address
 
 
 def _read(address: str | Path) -> tuple[Array, tuple[float, float, float]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from medssl.core.files import write_text_atomically
-from medssl.data.split import read_split
+from medssl.data.split import read_split, require_scans
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.outputs import describe
 from medssl.inference.predictor import load_predictor
@@ -26,6 +26,7 @@ def score_pool(run: Path, trust: bool = False) -> list[dict[str, Any]]:
         return json.loads(file.read_text())
     predictor = load_predictor(run, trust=trust)
     cases = read_split(run / "split.json").role("unlabelled")
+    require_scans(run / "split.json", cases)
     truth = Evaluation(predictor, cases, run).scoring
     records = []
     for case in cases:

@@ -1,5 +1,6 @@
 """Image folders, balanced splits and seeded views; what is wrong with a set is said clearly."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from natural_image_ext.data import (
     check_pictures,
     make_picture_loader,
     open_images,
+    read_image_split,
     read_picture,
     split_images,
 )
@@ -73,7 +75,8 @@ def test_one_label_a_class_leaves_none_for_validation(source):
 
 
 @pytest.mark.parametrize(
-    ("labelled", "part"), [(4, "multiple of the 3 classes"), (0, "multiple"), (33, "class 'cat' has 10 pictures left")]
+    ("labelled", "part"),
+    [(40, "multiple of the 3 classes. Give 39 or 42."), (0, "Give 3."), (33, "class 'cat' has 10 pictures left")],
 )
 def test_numbers_that_cannot_be_are_refused(source, labelled, part):
     with pytest.raises(ConfigError, match=part):
@@ -199,9 +202,23 @@ def test_every_kind_of_damage_is_named(tmp_path):
 
 def test_numbers_that_would_change_silently_are_refused(source):
     for keys, part in (
-        ({"test": 4}, "multiple of the 3 classes"),
+        ({"test": 4}, "multiple of the 3 classes. Give 0.2, or 3 or 6"),
         ({"test": 0}, "expected a share"),
         ({"validation": 11}, "at most 9 of 12"),
     ):
         with pytest.raises(ConfigError, match=part):
             split_images(source, 12, **keys)
+
+
+def test_split_finds_its_pictures_from_another_folder_or_says_where_it_looked(folder, tmp_path, monkeypatch):
+    work = tmp_path.parent / f"{tmp_path.name}_work"
+    work.mkdir()
+    shutil.move(folder, work / "pictures")
+    monkeypatch.chdir(work)
+    split = split_images(open_images("folder", "pictures", size=16), 6)
+    split.write("run/split.json")
+    monkeypatch.chdir("/")
+    assert read_image_split(work / "run" / "split.json").hash == split.hash
+    shutil.move(work / "pictures", work / "gone")
+    with pytest.raises(DataError, match=r"split\.json: pictures is not there\. Tried: .*_work/pictures"):
+        read_image_split(work / "run" / "split.json")
