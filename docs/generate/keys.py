@@ -72,11 +72,12 @@ def _key(part: type, field: dataclasses.Field, hint: Any) -> dict[str, Any]:
 
 
 def _kind(hint: Any) -> str:
-    """`a whole number or a number` of `int | float | None`."""
+    """`a number` of `int | float | None`."""
     is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     parts = [part for part in (typing.get_args(hint) if is_union else (hint,)) if part is not type(None)]
     lists = [SIZES[typing.get_args(part)[0]] for part in parts if typing.get_origin(part) is list]
-    return " or ".join([*lists, *(KINDS[part] for part in parts if part in KINDS)]) or "any"
+    plain = [part for part in parts if part in KINDS and not (part is int and float in parts)]
+    return " or ".join([*lists, *(KINDS[part] for part in plain)]) or "any"
 
 
 def text() -> str:

@@ -20,7 +20,7 @@ def label(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Number of Monte Carlo samples; default: as trained.")
+        int | None, typer.Option(min=0, help="Number of Monte Carlo samples; 0: one pass. Default: as trained.")
     ] = None,
     strategy: Annotated[
         str, typer.Option(help="Which study is offered first: uncertain, structure or random.")

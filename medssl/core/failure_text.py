@@ -30,9 +30,9 @@ def failure_text(error: BaseException, hint: str = HOW_TO_DEBUG) -> str:
     known = error_behind(error)
     if known is not None:
         return f"{type(known).__name__}: {known}"
+    if isinstance(error, KeyboardInterrupt):  # what it came from says less
+        return interruption_text(error)
     cause = innermost_cause(error)
-    if isinstance(cause, KeyboardInterrupt):
-        return interruption_text(cause)
     if isinstance(cause, MemoryError) or "out of memory" in str(cause).lower() or "DefaultCPUAllocator" in str(cause):
         return f"Memory ran out. Give a smaller batch_size or patch_size. {hint}".rstrip()
     if isinstance(cause, OSError) and cause.errno is not None:

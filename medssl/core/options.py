@@ -92,7 +92,8 @@ def _checked(field: dataclasses.Field, hint: Any, value: Any) -> Any:
     if not kinds & {int, float, str}:
         return value  # of a type that no text can have: what gets it checks it
     if not _is_of_kind(value, kinds):
-        expected = " or ".join(_EXPECTED[kind] for kind in (int, float, str) if kind in kinds)
+        named = kinds - {int} if float in kinds else kinds  # a whole number is a number
+        expected = " or ".join(_EXPECTED[kind] for kind in (int, float, str) if kind in named)
         raise ConfigError(f"{field.name} {value!r}: expected {expected} ({field.metadata.get('meaning', '')}).")
     _refuse_outside(field, value)
     if isinstance(value, str) or {int, float} <= kinds:

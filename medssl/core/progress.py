@@ -146,6 +146,7 @@ class _Display:
         self.bars: Progress | None = None
         self.tasks: dict[int, TaskID] = {}
         self.ended = threading.Event()
+        self.last_line = time.monotonic()
 
     def begin(self, piece: Work) -> None:
         with self.lock:
@@ -157,8 +158,14 @@ class _Display:
             if terminal:
                 self.bars = _bars()
                 self.bars.start()
+            first = _BAR_SECONDS if terminal else self._until_a_line_is_due()
             seconds = _BAR_SECONDS if terminal else LINE_SECONDS
-            threading.Thread(target=self._show_until, args=(self.ended, seconds), daemon=True).start()
+            threading.Thread(target=self._show_until, args=(self.ended, first, seconds), daemon=True).start()
+
+    def _until_a_line_is_due(self) -> float:
+        """Seconds: works that follow each other are one silence, and one that is soon done needs no line."""
+        due = self.last_line + LINE_SECONDS - time.monotonic()
+        return max(due, LINE_SECONDS / 5)
 
     def end(self, piece: Work) -> None:
         with self.lock:
@@ -175,13 +182,16 @@ class _Display:
                 self.bars.stop()
                 self.bars = None
 
-    def _show_until(self, ended: threading.Event, seconds: float) -> None:
-        while not ended.wait(seconds):
+    def _show_until(self, ended: threading.Event, first: float, seconds: float) -> None:
+        wait = first
+        while not ended.wait(wait):
+            wait = seconds
             with self.lock:
                 if ended.is_set() or not self.works:
                     continue
                 if self.bars is None:
-                    print(line_of(self.works, time.monotonic()), file=sys.stderr, flush=True)
+                    self.last_line = time.monotonic()
+                    print(line_of(self.works, self.last_line), file=sys.stderr, flush=True)
                 else:
                     self._draw(self.bars)
 

@@ -53,7 +53,9 @@ def test_memory_that_ran_out_is_called_so(error):
 
 def test_ctrl_c_says_how_to_go_on():
     assert "goes on with --resume true" in failure_text(KeyboardInterrupt())
-    assert failure_text(KeyboardInterrupt("Stopped in epoch 3.")) == "Stopped in epoch 3."
+    told = KeyboardInterrupt("Stopped in epoch 3.")
+    told.__cause__ = KeyboardInterrupt()
+    assert failure_text(told) == "Stopped in epoch 3."
 
 
 def test_full_text_is_the_traceback():

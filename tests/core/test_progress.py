@@ -67,7 +67,18 @@ def test_log_gets_lines_while_one_step_takes_long(quick_lines, capsys):
     assert lines and lines[0].startswith("caching: 1 of 3 scans (0 s")
 
 
-def test_short_work_leaves_no_line(capsys):
+def test_works_that_follow_each_other_are_no_long_silence(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.5)
+    monkeypatch.setattr(progress._display, "last_line", time.monotonic())
+    for name in ("first", "second", "third"):
+        with work(name, 1):
+            time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["second"]
+
+
+def test_short_work_leaves_no_line(monkeypatch, capsys):
+    monkeypatch.setattr(progress._display, "last_line", time.monotonic())
     assert list(tracked([1, 2, 3], "checking", "scans")) == [1, 2, 3]
     assert capsys.readouterr().err == ""
 

@@ -181,3 +181,8 @@ def test_workspace_is_private_emptied_of_uploads_and_no_scan(tmp_path):
     assert workspace.temporary.stat().st_mode & 0o077 == workspace.root.stat().st_mode & 0o077 == 0
     (tmp_path / "a.nii.gz").write_bytes(b"x")
     assert [case["id"] for case in scans_in(tmp_path)] == ["a"]
+
+
+def test_samples_below_zero_are_refused_before_the_server_starts(server):
+    with pytest.raises(ConfigError, match="samples -5: expected at least 0"):
+        server(samples=-5).environment()

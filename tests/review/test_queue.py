@@ -2,10 +2,12 @@ import csv
 
 import pytest
 
+from medssl.core import progress
 from medssl.core.errors import ConfigError
 from medssl.data.volumes import read_volume, write_nifti
 from medssl.review.effort import Effort
 from medssl.review.queue import build_queue, time_text
+from medssl.review.review_page import write_page
 from medssl.review.sources import source_of_predictions, source_of_run
 from medssl.review.strategies import order
 from medssl.review.worklist import write_worklist
@@ -30,6 +32,16 @@ def test_cases_stand_in_the_order_of_the_shared_strategies(make_run):
     assert ids(build_queue(source, "random", seed=4)) == order(records, "random", 4)
     needs = [entry.need for entry in build_queue(source, "structure", "kidney").entries]
     assert needs == sorted((r["structures"]["kidney"]["surroundings_entropy_bits"] for r in records), reverse=True)
+
+
+def test_log_tells_how_many_cases_were_looked_at(make_run, tmp_path, monkeypatch):
+    begun = []
+    begin = progress._display.begin
+    monkeypatch.setattr(progress._display, "begin", lambda piece: begun.append(piece) or begin(piece))
+    queue = build_queue(source_of_run(make_run({"fair": 0.2, "bad": 0.9})))
+    write_page(queue, tmp_path / "review.html", cases=1, slices=1)
+    told = [piece.text() for piece in begun]
+    assert told == ["looking at predictions: 2 of 2 cases", "pictures: 1 of 1 cases"]
 
 
 def test_a_run_and_stored_records_of_the_same_maps_rank_the_same(make_run, make_predictions):
