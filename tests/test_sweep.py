@@ -148,7 +148,7 @@ def test_each_run_says_when_it_begins_and_ends_and_why_it_failed(grid, started, 
         grid.run()
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [
-        "sweep: 4 of 4 trainings to do, the others are finished",
+        "sweep: 4 trainings to do",
         "mcdropout_unet3d_4_seed0: begins",
     ]
     assert lines[2] == "mcdropout_unet3d_4_seed0: finished after 0 s"
@@ -183,7 +183,7 @@ def test_keys_of_every_row_are_checked_before_the_first_training(tmp_path, monke
     assert str(caught.value) == text or str(caught.value).startswith(text)
     assert not (tmp_path / "out").exists() and sys.excepthook is hook
     out, err = capsys.readouterr()
-    assert out == "sweep: 4 of 4 trainings to do, the others are finished\n" or out.startswith("sweep: 8 of 8")
+    assert out == "sweep: 4 trainings to do\n" or out.startswith("sweep: 8 trainings")
     assert "Traceback" not in err
 
 

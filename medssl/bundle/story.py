@@ -11,6 +11,7 @@ from torch import nn
 
 from medssl.core.memory import available_bytes, gigabytes
 from medssl.core.progress import is_first_process, say
+from medssl.report.run_page import no_scores_text
 from medssl.report.runs import load_run
 from medssl.report.tables import summary_table
 
@@ -89,9 +90,9 @@ def tell_end(run: Path, commands: Sequence[str]) -> None:
     if finished.per_case:
         Console().print(summary_table(finished))
     else:
-        say("No results: the split has no test cases. Train with --test 2 or more to get some.")
+        say(no_scores_text(finished))
     say(f"The run is in {run}. Next:")
-    for command in commands:
+    for command in commands if finished.per_case else [one for one in commands if " review " not in one]:
         say(f"  {command}")
 
 

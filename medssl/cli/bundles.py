@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from medssl.cli.app import EXIT_BAD_DATA, app, console
+from medssl.cli.app import EXIT_BAD_DATA, app, console, say
 from medssl.core.errors import ConfigError
+from medssl.core.progress import work
 
 
 @app.command()
@@ -26,8 +27,7 @@ def bundles(
         typer.echo(bundle_path(path))
     elif copy is not None:
         target = copy_bundle(*copy)
-        training = f"python -m monai.bundle run training --config_file {target / 'configs' / 'train.json'}"
-        console.print(f"{copy[0]} is in {target}. Train it: {training}", highlight=False, markup=False, soft_wrap=True)
+        say(f"{copy[0]} is in {target}. Train it: medssl train {target}")
     else:
         console.print(bundles_table())
 
@@ -40,11 +40,15 @@ def check_bundle(
 
     The configurations are read, not run. The exit code is 1 if there is a finding.
     """
-    from medssl.security import check_bundle as findings_of
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder. Expected the folder of a bundle or of a run.")
+    say(f"Checking {folder}.")
+    with work("opening MONAI's names"):
+        from medssl.security import check_bundle as findings_of
 
-    findings = findings_of(folder)
+        findings = findings_of(folder)
     for finding in findings:
-        console.print(finding, highlight=False, markup=False)
-    console.print(f"{len(findings)} findings in {folder}.")
+        say(finding)
+    say(f"{len(findings)} finding{'' if len(findings) == 1 else 's'} in {folder}.")
     if findings:
         raise typer.Exit(EXIT_BAD_DATA)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import EXIT_BAD_DATA, app, console
+from medssl.core.progress import work
 
 
 @app.command("check-data")
@@ -18,9 +19,10 @@ def check_data(
     The command lists what is wrong. The exit code is 1 if there are errors.
     """
     console.print(f"Checking every scan and label in {folder}.", highlight=False, markup=False, soft_wrap=True)
-    from medssl.data.dataset_check import check_folder
-    from medssl.data.datasets import dataset_facts
-    from medssl.data.findings import counts_text, findings_text
+    with work("loading libraries"):
+        from medssl.data.dataset_check import check_folder
+        from medssl.data.datasets import dataset_facts
+        from medssl.data.findings import counts_text, findings_text
 
     cases, findings = check_folder(dataset_facts(dataset_name), folder)
     if findings:

@@ -43,7 +43,7 @@ def predict(
 
     The command skips finished scans. The exit code is 3 if a scan failed; failures.json gives the reasons.
     """
-    steps = numbers_of(stride) if stride else None
+    steps = numbers_of(stride, "stride") if stride else None
     chosen = checked_sampling({"samples": samples, "mode": mode, "backend": backend, "stride": steps})
     parse_shard(shard)
     bundle_root(bundle)

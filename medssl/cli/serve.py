@@ -7,6 +7,7 @@ import typer
 
 from medssl.cli.app import app, console, say
 from medssl.cli.trust import Trust
+from medssl.core.progress import work
 
 
 @app.command()
@@ -47,11 +48,13 @@ def label(
     The server segments studies, shows the uncertainty and offers the most uncertain study first. The network can be
     trained on what was reviewed.
     """
-    from medssl.label_app.launch import LabelServer
+    say(f"Opening MONAI Label for {studies}.")
+    with work("opening MONAI Label"):
+        from medssl.label_app.launch import LabelServer
 
-    server = LabelServer(
-        studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals, trust=trust
-    )
+        server = LabelServer(
+            studies, bundle, host, port, samples, strategy, search_filter, workspace, proposals=proposals, trust=trust
+        )
     server.serve()
 
 

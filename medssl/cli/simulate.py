@@ -66,7 +66,7 @@ def rounds(
         start,
         per_round,
         number,
-        numbers_of(seeds),
+        numbers_of(seeds, "seeds", "0,1,2"),
         trust,
     )
     for path in write_rounds(plan.run(jobs), output_dir):

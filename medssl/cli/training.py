@@ -13,7 +13,7 @@ from medssl.cli.app import EXIT_STOPPED, KEYS, app, say
 from medssl.cli.report import report
 from medssl.cli.trust import Trust
 from medssl.cli.values import keys_of, numbers_of
-from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE
+from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE, work
 
 Overlays = Annotated[
     list[str] | None, typer.Option(help="File beside train.json that changes its keys, e.g. bench; may be repeated.")
@@ -119,16 +119,23 @@ def sweep(
     After a stop, give the same command again: it continues.
     """
     from medssl.core.errors import ConfigError
-    from medssl.core.stock_command import find_bundle
-    from medssl.sweep import sweep_of_bundle, sweeps_of_file
+    from medssl.core.stock_command import config_files, find_bundle
 
     keys = tuple(keys_of(context.args).items())
-    if grid.suffix == ".json":
+    is_file = grid.suffix == ".json"
+    numbers: tuple[list[int], list[int]] = ([], [])
+    if not is_file:
+        config_files(find_bundle(grid), "train", overlay or ())
+        if not labelled:
+            raise ConfigError(f"{grid}: a sweep of a bundle needs numbers of labels, e.g. --labelled 4,16.")
+        numbers = numbers_of(labelled, "labelled", "4,16"), numbers_of(seeds, "seeds", "0,1,2")
+    say(f"Sweeping {grid} into {output_dir}.")
+    with work("opening MONAI"):
+        from medssl.sweep import sweep_of_bundle, sweeps_of_file
+
+    if is_file:
         sweeps = sweeps_of_file(grid, output_dir, keys, trust)
-    elif not labelled:
-        raise ConfigError(f"{grid}: a sweep of a bundle needs numbers of labels, e.g. --labelled 4,16.")
     else:
         names = [name for name in variants.split(",") if name]
-        numbers = numbers_of(labelled), numbers_of(seeds)
         sweeps = [sweep_of_bundle(find_bundle(grid), output_dir, *numbers, overlay or (), names, vary or (), keys)]
-    report([folder for sweep in sweeps for folder in sweep.run(jobs, trust)], output_dir / "comparison.html")
+    report([folder for sweep in sweeps for folder in sweep.run(jobs, trust)], output_dir)

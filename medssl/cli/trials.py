@@ -26,7 +26,7 @@ def samples(
 
     The results are written to RUN/samples.csv. The report shows them.
     """
-    counts = rising_counts(numbers_of(values))
+    counts = rising_counts(numbers_of(values, "values", "1,5,20"))
     bundle_root(run)
     say(f"Predicting test cases of {run} with {', '.join(map(str, counts))} samples ...")
     with work("loading libraries"):
@@ -67,7 +67,7 @@ def compare_modes(
 
     It predicts the test cases in both modes, or with each --side. It writes the differences to RUN/modes.csv.
     """
-    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
+    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride, "stride") if stride else None})
     bundle_root(run)
     say(f"Comparing {' with '.join(side or ('reference', 'fast'))} on the test cases of {run} ...")
     with work("loading libraries"):
@@ -99,7 +99,7 @@ def quantise(
 
     The loss is measured on the validation cases and written to RUN/int8.csv.
     """
-    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride) if stride else None})
+    chosen = checked_sampling({"samples": samples, "stride": numbers_of(stride, "stride") if stride else None})
     bundle_root(run)
     say(f"Making int8 graphs of {run} and measuring what they lose ...")
     with work("loading libraries"):

@@ -28,10 +28,11 @@ def _spelt_key(name: str) -> str:
     return "".join([spelt(first), *deeper])
 
 
-def numbers_of(text: str) -> list[int]:
-    """Whole numbers: of 8,8,8 and of [8, 8, 8]."""
+def numbers_of(text: str, option: str = "", example: str = "8,8,8") -> list[int]:
+    """Whole numbers: of 8,8,8 and of [8, 8, 8]. option: its name, for the error."""
     inner = re.fullmatch(r"\s*[\[(]?([^\[\]()]*)[\])]?\s*", text)
     try:
         return [int(part) for part in inner.group(1).split(",")]  # type: ignore[union-attr]
     except (ValueError, AttributeError):
-        raise ConfigError(f"'{text}': expected whole numbers separated by commas, e.g. 8,8,8.") from None
+        named = f"--{option} '{text}'" if option else f"'{text}'"
+        raise ConfigError(f"{named}: expected whole numbers separated by commas, e.g. {example}.") from None

@@ -85,7 +85,8 @@ def source_of_run(folder: str | Path, scans: str | Path | None = None) -> Source
     stored = {file.name.removesuffix("_seg.nii.gz") for file in predictions.glob("*_seg.nii.gz")}
     ids = sorted(stored | {row["case"] for row in run.per_case})
     if not ids:
-        raise DataError(f"{folder}: no evaluated cases (status: {run.status}). Let the run finish, or evaluate it.")
+        way_out = "It has no test cases: give scans and --bundle." if run.status == "finished" else "Let it finish."
+        raise DataError(f"{folder}: the run has no evaluated cases (status: {run.status}). {way_out}")
     images = {case["id"]: case["image"] for case in scans_in(scans)} if scans else _images_of(run)
     cases = [ReviewCase(case, _existing(images.get(case)), predictions) for case in ids]
     return Source(str(run.facts["name"]), cases, {}, run.structures, run.facts.get("window"))

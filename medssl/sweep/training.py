@@ -105,7 +105,8 @@ def train_all(trainings: Sequence[Training], jobs: int = 1, trust: bool = False)
     that failed and where their log is; ConfigError, too, for a bundle that could do harm, unless the user said `trust`.
     """
     waiting = [training for training in trainings if not training.is_finished]
-    say(f"sweep: {len(waiting)} of {len(trainings)} trainings to do, the others are finished")
+    finished = len(trainings) - len(waiting)
+    say(f"sweep: {len(waiting)} trainings to do" + (f", {finished} are finished" if finished else ""))
     for training in trainings:
         training.check()
     for bundle in sorted({training.row.bundle for training in trainings}):

@@ -102,7 +102,7 @@ def test_path_of_a_bundle_is_printed_alone_and_unwrapped(run, bundles_dir):
 
 def test_bundle_is_copied_and_the_way_to_train_it_is_told(run, tmp_path):
     result = run("bundles", "--copy", "gbdl", tmp_path / "mine")
-    assert result.exit_code == 0 and f"--config_file {tmp_path / 'mine' / 'configs' / 'train.json'}" in result.stdout
+    assert result.exit_code == 0 and f"medssl train {tmp_path / 'mine'}" in result.stdout
     assert (tmp_path / "mine" / "configs" / "train.json").is_file()
 
 
@@ -164,7 +164,7 @@ def test_samples_writes_the_table_the_report_draws(run, trained_run, tmp_path):
         (["report", "no/such/run"], "no/such/run"),
         (["predict", "a.nii.gz", "out", "--bundle", "no/such/bundle"], "no/such/bundle"),
         (["samples", "no/such/run"], "no/such/run"),
-        (["sweep", "bundles/x", "--output", "o", "--labelled", "four"], "'four': expected whole numbers"),
+        (["sweep", "gbdl", "--output", "o", "--labelled", "four"], "--labelled 'four': expected whole numbers"),
         (["sweep", "bundles/x", "--output", "o", "--labelled", "4", "phantom"], "--key value"),
     ],
 )
