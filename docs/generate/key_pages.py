@@ -9,8 +9,8 @@ command. An unknown key is refused, and the message names the nearest known one.
 page says.
 
 The default is the value in the bundle's train.json. If train.json does not list the key, the default is the option's
-own. "none" means that no value is given; the meaning then says what happens. "worked out" means that the training finds the
-value when it starts. A nested key changes one argument: `--network_def#widths "[16, 32, 64]"`.
+own. "none" means that no value is given; the meaning then says what happens. "worked out" means that the training
+finds the value when it starts. A nested key changes one argument: `--network_def#widths "[16, 32, 64]"`.
 """
 
 
