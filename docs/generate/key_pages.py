@@ -4,12 +4,13 @@ from medssl.core.key_facts import KeyFacts, default_text, key_facts
 
 ABOUT = """# Keys of the bundles
 
-A key is a setting of a training. Give it as `medssl train gbdl --labelled 16`, or add it to MONAI's command.
-An unknown key is refused, and the message names the nearest known one. `medssl explain KEY` prints what this page says.
+A key is a setting of a training. Give it as `medssl train gbdl --labelled 16`, or add `--labelled 16` to MONAI's
+command. An unknown key is refused, and the message names the nearest known one. `medssl explain KEY` prints what this
+page says.
 
-The default is the value in the bundle's train.json. If train.json does not list the key, the option has its own.
-"none" means that no value is given; the meaning then says what happens. "worked out" means that the training finds the
-value when it starts. A nested key changes one argument: `--network_def#widths "[16, 32, 64]"`.
+The default is the value in the bundle's train.json. If train.json does not list the key, the default is the option's
+own. "none" means that no value is given; the meaning then says what happens. "worked out" means that the training
+finds the value when it starts. A nested key changes one argument: `--network_def#widths "[16, 32, 64]"`.
 """
 
 

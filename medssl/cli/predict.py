@@ -10,6 +10,7 @@ from medssl.cli.app import EXIT_SOME_FAILED, app, console, say
 from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
 from medssl.core.bundle_folder import bundle_root
+from medssl.core.errors import ConfigError
 from medssl.core.prediction_options import checked_sampling, parse_shard
 from medssl.core.progress import work
 
@@ -47,6 +48,8 @@ def predict(
     chosen = checked_sampling({"samples": samples, "mode": mode, "backend": backend, "stride": steps})
     parse_shard(shard)
     bundle_root(bundle)
+    if not scans.exists() and ":" not in str(scans):
+        raise ConfigError(f"{scans}: no such file or folder. Expected a scan, a folder of scans, or a DICOM series.")
     say(f"Predicting {scans} with {bundle} into {output} ...")
     with work("opening the network"):
         from medssl.core.distributed import local_device
@@ -59,6 +62,8 @@ def predict(
         engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"
+    if engine.untried:
+        counts += f", {engine.untried} not tried"
     console.print(f"{counts}; results in {output}")
     if engine.failures:
         for case, reason in engine.failures.items():

@@ -24,7 +24,7 @@ def report(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="A further metric that --against compares, e.g. hd95; Dice always is; may be repeated."),
+        typer.Option(help="Metric that --against compares in addition to Dice, e.g. hd95; may be repeated."),
     ] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for the tables of several runs, as Markdown.")] = None,
 ) -> None:

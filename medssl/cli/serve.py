@@ -17,7 +17,7 @@ def label(
         Path | None, typer.Option(help="A trained bundle, or the folder of a run; default: the newest run.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to answer on; any other needs MONAI Label's sign-on.")
+        str, typer.Option(help="Address of the server; one other than 127.0.0.1 needs MONAI Label's sign-on.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
     samples: Annotated[

@@ -44,7 +44,7 @@ def rounds(
     strategies: Annotated[str, typer.Option(help="Orders of review to compare.")] = "uncertain,random,oracle",
     overlay: Annotated[
         list[str] | None,
-        typer.Option(help="File beside train.json that changes its keys, e.g. bench; may be repeated."),
+        typer.Option(help="Overlay of the bundle, e.g. bench, or a JSON file with keys; may be repeated."),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes at a time; they share the cores.")] = 1,
     trust: Trust = False,

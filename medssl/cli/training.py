@@ -16,7 +16,7 @@ from medssl.cli.values import keys_of, numbers_of
 from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE, work
 
 Overlays = Annotated[
-    list[str] | None, typer.Option(help="File beside train.json that changes its keys, e.g. bench; may be repeated.")
+    list[str] | None, typer.Option(help="Overlay of the bundle, e.g. bench, or a JSON file with keys; may be repeated.")
 ]
 
 

@@ -17,6 +17,10 @@ class CheckpointError(MedsslError):
     """A checkpoint is missing, damaged or belongs to another network."""
 
 
+class DiskFullError(MedsslError):
+    """There is no space left for what was to be written; nothing else can be written either."""
+
+
 def error_behind(error: BaseException) -> MedsslError | None:
     """The medssl error that MONAI or Ignite wrapped into `error`, `error` itself if it is one, or None."""
     cause: BaseException | None = error

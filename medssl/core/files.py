@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from medssl.core.errors import ConfigError, MedsslError
+from medssl.core.errors import ConfigError, DiskFullError
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -69,7 +69,7 @@ def written_together(folder: str | Path, name: str) -> Iterator[Path]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         free_mb = shutil.disk_usage(target).free / 1e6
-        raise MedsslError(
+        raise DiskFullError(
             f"{target}: no space left for the files of {name} ({free_mb:.0f} MB are free on that disk). None of them "
             "was written. Free disk space, or choose another folder, and start again: what is finished is kept."
         ) from error

@@ -9,7 +9,7 @@ from typing import Any
 from ignite.engine import Engine
 from monai.engines import Evaluator
 
-from medssl.core.errors import ConfigError, DataError, MedsslError, error_behind
+from medssl.core.errors import ConfigError, DataError, DiskFullError, MedsslError, error_behind
 from medssl.core.files import FolderLock, write_text_atomically, written_together
 from medssl.core.prediction_options import parse_shard
 from medssl.core.progress import work
@@ -78,6 +78,8 @@ class PredictionEngine(Evaluator):
             self._write_failures()
             # the reason is told once: at the end, with those of all others
             logger.warning("%s failed (%d of %d)", case_id, engine.state.iteration, len(self.cases))
+            if isinstance(error_behind(error), DiskFullError):
+                engine.terminate()  # the others would be predicted for nothing
             return {}
         finally:
             self._progress.advance()
@@ -120,6 +122,11 @@ class PredictionEngine(Evaluator):
                 write_text_atomically(self._failures_file, json.dumps(self.failures, indent=1))
         except OSError as error:
             logger.warning("%s: could not be written (%s).", self._failures_file, error)
+
+    @property
+    def untried(self) -> int:
+        """How many cases were left when the disk was full."""
+        return len(self.cases) - len(self.finished) - len(self.skipped) - len(self.failures)
 
     def raise_failures(self) -> None:
         """MedsslError that names the cases that failed, if any did."""

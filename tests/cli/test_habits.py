@@ -185,3 +185,9 @@ def test_waiting_for_monai_is_told_until_the_process_speaks(monkeypatch, tmp_pat
     process.kill()
     process.wait()
     assert sign.exists() and "starting MONAI (" in capsys.readouterr().out
+
+
+def test_rounds_take_a_bundle_by_its_name_and_go_on_to_the_data(ended, tmp_path):
+    keys = ("--dataset_name", "folder", "--dataset_dir", tmp_path / "nothing")
+    code, text = ended("simulate-review", "rounds", "mcdropout_unet3d", "--output_dir", tmp_path / "rounds", *keys)
+    assert code == 1 and "nothing: no such folder" in text

@@ -80,8 +80,11 @@ def test_commands_without_data_end_well(command):
 
 def test_stock_command_is_the_one_that_train_prints(monkeypatch):
     class Process:
-        def __init__(self, _):
+        def __init__(self, _, env):
             pass
+
+        def poll(self):
+            return 0
 
         def wait(self):
             return 0
@@ -117,8 +120,11 @@ def started_here(monkeypatch):
     """`medssl train` runs MONAI's command in this process: nothing is imported twice."""
 
     class Process:
-        def __init__(self, command):
+        def __init__(self, command, env):
             self.arguments = command[command.index("-m") + 2 :]
+
+        def poll(self):
+            return 0
 
         def wait(self):
             monkeypatch.setattr(sys, "argv", ["monai.bundle", *self.arguments])
