@@ -126,10 +126,10 @@ def full_disk(monkeypatch):
     monkeypatch.setattr("medssl.inference.outputs.write_nifti", write)
 
 
-def test_full_disk_leaves_no_lone_map_and_says_how_much_is_free(predictor, scans, tmp_path, full_disk):
+def test_full_disk_leaves_no_lone_map_says_how_much_is_free_and_ends(predictor, scans, tmp_path, full_disk):
     out = tmp_path / "out"
     engine = predict(predictor, scans, out)
-    assert engine.finished == ["phantom_000", "phantom_003"]
+    assert engine.finished == ["phantom_000"] and engine.untried == 1
     text = r"out: no space left for the files of phantom_002 \(\d+ MB are free .*\. None of them was written\. Free"
     assert re.search(text, engine.failures["phantom_002"])
     assert not list(out.glob("phantom_002*")) and not list(out.glob(".*.part"))
