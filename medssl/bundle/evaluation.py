@@ -6,11 +6,13 @@ from pathlib import Path
 
 from torch import nn
 
+from medssl.bundle.command import current_command
 from medssl.bundle.network_config import network_config
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.core.options import option
-from medssl.core.prediction_options import SamplingOptions
+from medssl.core.prediction_options import SamplingOptions, stride_within
+from medssl.core.progress import say
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.export import export_bundle
 from medssl.inference.mc_dropout import MCDropoutInferer
@@ -32,6 +34,15 @@ def window_of(options: InferenceOptions, data: ScanData) -> tuple[int, ...]:
     return tuple(options.window_size or data.patch_size)
 
 
+def tell_stride(options: InferenceOptions, data: ScanData) -> None:
+    """Say which stride is used where the user's command gives one that is longer than the window."""
+    command = current_command()
+    window = window_of(options, data)
+    used = stride_within(options.stride, window)
+    if command is not None and "stride" in command.keys and used != list(options.stride):
+        say(f"stride {options.stride} is longer than the window {list(window)}: {used} is used")
+
+
 class ScanEvaluation:
     """Exports and tests the network of a finished training on scans."""
 
@@ -47,7 +58,7 @@ class ScanEvaluation:
         window = window_of(asked, self.data)
         return MCDropoutInferer(
             window=window,
-            stride=asked.stride,
+            stride=stride_within(asked.stride, window),
             samples=asked.samples,
             window_batch=asked.window_batch,
             mode=asked.mode,

@@ -4,14 +4,14 @@ A train.json lists what its bundle chooses. All else is an option of a part, wit
 users give it like any other key, and `given_options` finds it in the command. So what bundles share is said once.
 """
 
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import medssl
 from medssl.bundle.command import Command, current_command
+from medssl.bundle.key_check import check_command, is_expression, shipped_configs, top_of
+from medssl.core.distributed import require_device
 from medssl.core.errors import ConfigError
 from medssl.core.flags import flag
 from medssl.core.options import make_options, names_of, unknown_name
@@ -22,7 +22,6 @@ from medssl.inference.export import require_bundle
 
 Options = TypeVar("Options")
 _AROUND_A_RUN = {"imports", "initialize", "finalize"}
-_OF_MONAI = {"imports", "initialize", "run", "finalize"}  # keys that any configuration may have
 
 
 def begin(bundle_root: str | Path, seed: int, parts: Sequence[type]) -> None:
@@ -45,7 +44,7 @@ def begin(bundle_root: str | Path, seed: int, parts: Sequence[type]) -> None:
 
 def require_run_id(command: Command) -> None:
     """ConfigError unless the configuration has what is to be run: MONAI would look for it last."""
-    name = _top(command.run_id)
+    name = top_of(command.run_id)
     if name in command.config:
         return
     known = [key for key, value in command.config.items() if _is_run(key, value)]
@@ -57,8 +56,11 @@ def check_values(parts: Sequence[type]) -> None:
     command = current_command()
     config = {} if command is None else command.config
     for part in parts:
-        plain = {name: config[name] for name in names_of(part) if name in config and not _is_expression(config[name])}
+        plain = {name: config[name] for name in names_of(part) if name in config and not is_expression(config[name])}
         make_options(part, plain)
+    device = config.get("device")
+    if isinstance(device, str) and not is_expression(device):
+        require_device(device)
 
 
 def given_options(kind: type[Options], listed: Mapping[str, Any]) -> Options:
@@ -75,7 +77,7 @@ def given_by_name(names: Iterable[str]) -> dict[str, Any]:
     config = {} if command is None else command.config
     values = {name: config[name] for name in names if name in config}
     for name, value in values.items():
-        if _is_expression(value):
+        if is_expression(value):
             raise ConfigError(f"{name} '{value}': an expression. This key takes a plain value.")
     return values
 
@@ -83,62 +85,19 @@ def given_by_name(names: Iterable[str]) -> dict[str, Any]:
 def check_keys(bundle_root: str | Path, options: Iterable[str]) -> None:
     """ConfigError if the command has a key that means nothing, with the nearest key that means something.
 
-    options: what users may give besides what train.json, and overlays of the bundle, list. A key that another value
-    refers to (`@my_key`) is the user's own.
+    options: what users may give besides what train.json, and overlays of the bundle, list. ConfigError, too, in a
+    program that does not say what it gave: keys that train.json does not list would be lost.
     """
     command = current_command()
     if command is None:
-        print(
-            "Started from Python: keys that train.json does not list have no effect. "
-            "medssl.bundle.run_bundle(run_id, config_files, **keys) takes them all.",
-            flush=True,
+        raise ConfigError(
+            f"{bundle_root}: MONAI was started by a Python program. Keys and overlays beyond train.json would be lost. "
+            "Start it by medssl.bundle.run_bundle('training', config_files, **keys), which keeps them all."
         )
-        return
-    shipped = _shipped_configs(Path(bundle_root), command)
-    listed = {_top(name) for config in shipped for name in config}
-    known = listed | set(options) | _OF_MONAI | {command.run_id}
-    references = json.dumps(command.config, default=str)
-    for name in [*command.config, *command.keys]:
-        top = _top(name)
-        if top not in known and not re.search(rf"@{re.escape(top)}(?!\w)", references):
-            raise ConfigError(unknown_name(top, known, "key"))
-    for name in command.keys:
-        _refuse_lost(name, shipped)
-
-
-def _shipped_configs(bundle_root: Path, command: Command) -> list[dict[str, Any]]:
-    """The bundle's train.json, and those of its overlays that the command takes."""
-    folder = bundle_root / "configs"
-    files = {folder / "train.json", *(folder / Path(file).name for file in command.config_files)}
-    return [json.loads(file.read_text()) for file in sorted(files) if file.is_file()]
-
-
-def _refuse_lost(name: str, shipped: list[dict[str, Any]]) -> None:
-    """ConfigError if a nested key such as `train#optimizer#lr` would be added where nothing reads it."""
-    first, *deeper = name.replace("::", "#").lstrip("+").split("#")
-    if not deeper:
-        return
-    sections = [config[first] for config in shipped if isinstance(config.get(first), dict)]
-    if not sections:
-        raise ConfigError(f"key '{name}': '{first}' has no parts. Give '{first}' itself, or another key.")
-    for part in deeper:
-        if any("_target_" in section for section in sections):
-            return  # an argument: what is built with it refuses what it does not know
-        known = {key for section in sections for key in section}
-        if part not in known:
-            raise ConfigError(unknown_name(part, known, f"{name}: part"))
-        sections = [section[part] for section in sections if isinstance(section.get(part), dict)]
-
-
-def _is_expression(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(("$", "@", "%"))
+    check_command(command, shipped_configs(Path(bundle_root), command), options, Path(bundle_root).name)
 
 
 def _is_run(name: str, value: Any) -> bool:
     """Whether a key names steps that MONAI can run, such as `training`: a list of expressions."""
     is_list = isinstance(value, list) and bool(value)
     return name not in _AROUND_A_RUN and is_list and all(str(step).startswith("$") for step in value)
-
-
-def _top(name: str) -> str:
-    return name.replace("::", "#").lstrip("+").split("#")[0]

@@ -100,6 +100,11 @@ def load_fitting_weights(network: nn.Module, start_from: str | Path) -> LoadedWe
 
 def _stored_weights(path: Path) -> dict[str, Tensor]:
     """The weights of a network in a bundle, a run, or a file."""
+    if not path.exists():
+        raise CheckpointError(
+            f"start_from {path}: no such file or folder. Expected a trained bundle, a run, or a file of weights. "
+            "Correct the path, or leave --start_from out to begin with new weights."
+        )
     file = path
     if path.is_dir():
         exported = [path / "models" / "model.pt", path / "bundle" / "models" / "model.pt"]

@@ -11,6 +11,7 @@ from torch import nn
 
 from medssl.core.memory import available_bytes, gigabytes
 from medssl.core.progress import is_first_process, say
+from medssl.report.run import Run
 from medssl.report.run_page import no_scores_text
 from medssl.report.runs import load_run
 from medssl.report.tables import summary_table
@@ -88,12 +89,17 @@ def tell_end(run: Path, commands: Sequence[str]) -> None:
         return
     finished = load_run(run)
     if finished.per_case:
-        Console().print(summary_table(finished))
+        tell_table(finished)
     else:
         say(no_scores_text(finished))
     say(f"The run is in {run}. Next:")
     for command in commands if finished.per_case else [one for one in commands if " review " not in one]:
         say(f"  {command}")
+
+
+def tell_table(run: Run) -> None:
+    """Print the table of a run's evaluation."""
+    Console().print(summary_table(run))
 
 
 def commands_after_scans(run: Path) -> list[str]:

@@ -12,7 +12,7 @@ from monai.engines import SupervisedEvaluator
 from monai.inferers import SlidingWindowInferer
 from torch import nn
 
-from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation, window_of
+from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation, tell_stride, window_of
 from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.memory_need import cached_bytes, require_training_memory, training_bytes
 from medssl.bundle.networks import NetworkOptions, prepared_network, require_fitting
@@ -155,6 +155,7 @@ class ScanTraining:
             require_fitting_patch(self.data.split.cases, self.data.pipeline)
         plan = self.plan()
         plan.tell()
+        tell_stride(self.inference_options, self.data)
         require_training_memory(plan.memory_bytes, self.device)
         self.data.check(session.options.runs_dir)
 

@@ -11,7 +11,7 @@ from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
 from medssl.core.bundle_folder import bundle_root
 from medssl.core.errors import ConfigError
-from medssl.core.prediction_options import checked_sampling, parse_shard
+from medssl.core.prediction_options import checked_sampling, parse_shard, require_stride_within
 from medssl.core.progress import work
 
 
@@ -59,6 +59,8 @@ def predict(
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
         logging.getLogger("medssl").setLevel(logging.INFO)
         predictor = load_predictor(bundle, trust=trust, **chosen, device=str(local_device()))
+        if steps:
+            require_stride_within(chosen["stride"], predictor.inferer.window)
         engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"

@@ -48,14 +48,21 @@ def evaluate(
 
     The command first prints the MONAI command that does the same, then runs it.
     """
+    from medssl.core.errors import ConfigError
     from medssl.core.run_folder import read_facts
     from medssl.core.stock_command import config_files, find_bundle
 
+    given = keys_of(context.args)
+    if "output_dir" in given:
+        raise ConfigError(
+            f"output_dir {given['output_dir']}: an evaluation is written into the folder of its run, {run}. "
+            "Leave --output_dir out."
+        )
     facts = read_facts(run)
     stored = facts.get("bundle_root")
     folder = Path(stored) if stored and Path(stored, "configs").is_dir() else find_bundle(facts["bundle"])
     trusted = {"trust": "true"} if trust else {}  # for the process that opens the run's own bundle
-    keys = {**keys_of(context.args), "output_dir": str(run), **trusted}
+    keys = {**given, "output_dir": str(run), **trusted}
     _run("evaluating", [folder, run], config_files(folder, "evaluate"), keys, trust)
 
 

@@ -6,6 +6,8 @@ import os
 import torch
 import torch.distributed as dist
 
+from medssl.core.errors import ConfigError
+
 
 def is_launched_by_torchrun() -> bool:
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
@@ -31,3 +33,15 @@ def local_device() -> torch.device:
     if not torch.cuda.is_available():
         return torch.device("cpu")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def require_device(name: str) -> None:
+    """ConfigError if `name` is no device of torch, or a GPU that this machine does not have."""
+    way_out = "Expected cpu, cuda or cuda:0. Leave --device out to use a GPU if there is one."
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"device '{name}': no such kind of device. {way_out}") from error
+    gpus = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= gpus:
+        raise ConfigError(f"device '{name}': this machine has {gpus} GPUs that torch can use. {way_out}")

@@ -72,7 +72,8 @@ def find_key(name: str, facts: Sequence[KeyFacts]) -> list[KeyFacts]:
     same = [fact for fact in facts if fact.name == top]
     if not same:
         known = {fact.name for fact in facts}
-        raise ConfigError(f"{unknown_name(top, known, 'key')} The page reference/keys of the documentation lists all.")
+        text = unknown_name(top, known, "key", shown=8)
+        raise ConfigError(f"{text} The page reference/keys of the documentation lists all.")
     return same
 
 

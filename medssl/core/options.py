@@ -74,12 +74,26 @@ def make_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
     return kind(**chosen)
 
 
-def unknown_name(name: str, known: Iterable[str], what: str) -> str:
-    """The text of an error: `name` is no known `what`, and which one is nearest to it."""
+def unknown_name(name: str, known: Iterable[str], what: str, shown: int | None = None) -> str:
+    """The text of an error: `name` is no known `what`, and which one is nearest to it.
+
+    shown: how many of the known ones are listed at most where none is near, those that are most alike; default: all.
+    """
     names = sorted(known)
-    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known: {', '.join(names) or 'none'}."
+    nearest = nearest_name(name, names)
+    if nearest:
+        hint = f"Did you mean '{nearest}'?"
+    elif shown is not None and len(names) > shown:
+        alike = difflib.get_close_matches(name, names, n=shown, cutoff=0.0)
+        hint = f"The nearest of {len(names)}: {', '.join(alike)}."
+    else:
+        hint = f"Known: {', '.join(names) or 'none'}."
     return f"{what} '{name}' is unknown. {hint}"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The known name that `name` was meant to be, by its letters; empty where none is near."""
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)), "")
 
 
 def _checked(field: dataclasses.Field, hint: Any, value: Any) -> Any:

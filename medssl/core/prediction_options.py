@@ -14,13 +14,16 @@ MODES = ("reference", "exact", "fast")
 BACKENDS = ("eager", "compile", "openvino", "int8")
 AUTO = "auto"
 AXES = 3
+MOST_SAMPLES = 10_000  # far beyond what changes a mean; more is a slip of the keyboard
 
 
 @dataclass(frozen=True)
 class SamplingOptions:
     """How a network predicts scans in windows. A stride longer than the window counts as the window's length."""
 
-    samples: int = option(20, "Monte Carlo samples of each voxel; 0: one pass without dropout", at_least=0)
+    samples: int = option(
+        20, "Monte Carlo samples of each voxel; 0: one pass without dropout", at_least=0, at_most=MOST_SAMPLES
+    )
     stride: list[int] = option((8, 8, 8), "distance between neighbouring windows, in voxels", at_least=1)
     window_size: list[int] | None = option(None, "size of the windows, in voxels; default: patch_size", at_least=1)
     window_batch: int | str = option(AUTO, "windows computed at once; auto: as many as memory allows", incidental=True)
@@ -48,7 +51,7 @@ class SamplingOptions:
 class SliceOptions:
     """How a network of pictures predicts scans slice by slice."""
 
-    samples: int = option(5, "predictions of each slice; 0: one without random draws", at_least=0)
+    samples: int = option(5, "predictions of each slice; 0: one without random draws", at_least=0, at_most=MOST_SAMPLES)
     slice_batch: int = option(8, "slices computed at once", at_least=1)
 
 
@@ -61,6 +64,21 @@ def checked_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     own = {name: present[name] for name in names_of(SamplingOptions) if name in present}
     options = make_options(SamplingOptions, own)
     return present | {name: getattr(options, name) for name in own}
+
+
+def require_stride_within(stride: Sequence[int], window: Sequence[int]) -> None:
+    """ConfigError for a stride that is longer than the window on an axis: voxels between windows would be left out."""
+    for axis, (step, length) in enumerate(zip(stride, window, strict=True), 1):
+        if step > length:
+            raise ConfigError(
+                f"stride {_joined(stride)}: longer than the window {_joined(window)} on axis {axis}. "
+                f"Expected at most the window. Give {_joined(stride_within(stride, window))} or less."
+            )
+
+
+def stride_within(stride: Sequence[int], window: Sequence[int]) -> list[int]:
+    """The stride that is used: at most the window."""
+    return [min(step, length) for step, length in zip(stride, window, strict=True)]
 
 
 def parse_shard(shard: str) -> tuple[int, int]:
@@ -87,3 +105,7 @@ def _require_axes(name: str, numbers: Sequence[int]) -> None:
     if len(numbers) != AXES:
         given = ",".join(map(str, numbers))
         raise ConfigError(f"{name} {given}: {len(numbers)} numbers, expected {AXES}, one an axis, for example 8,8,8.")
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    return ",".join(str(number) for number in numbers)

@@ -14,12 +14,12 @@ NEEDED_FACTS = ("name", "method", "dataset", "labelled", "seed", "status")
 TEXT_COLUMNS = ("case", "structure", "empty", "label", "predicted")
 
 
-def load_run(path: str | Path) -> Run:
+def load_run(path: str | Path, evaluation_name: str = "evaluation") -> Run:
     """The run in a folder, finished or not.
 
     Raises DataError where the folder is not a run, or one of its files is damaged, and ConfigError where the package
     is not installed that knows the run's task. Values of per_case.csv become floats (NaN where blank); case, structure
-    and empty stay text.
+    and empty stay text. evaluation_name: the folder in it of the evaluation to read, that of the test cases by default.
     """
     folder = Path(path)
     facts_file = folder / "run.json"
@@ -32,7 +32,7 @@ def load_run(path: str | Path) -> Run:
     missing = [key for key in NEEDED_FACTS if key not in facts]
     if missing:
         raise DataError(f"{facts_file}: {', '.join(missing)} missing. Was it written by another program?")
-    evaluation, task = folder / "evaluation", task_of(facts, facts_file)
+    evaluation, task = folder / evaluation_name, task_of(facts, facts_file)
     return Run(
         folder=folder,
         task=task,

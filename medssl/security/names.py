@@ -13,8 +13,8 @@ _MONAI_PARTS = ("data", "engines", "handlers", "inferers", "losses", "metrics", 
 _OWN_PARTS = (
     *("data", "distributions", "engine", "inference", "losses", "methods", "metrics", "networks", "report"),
     *("uncertainty", "core.distributed", "core.run_folder", "core.seeding"),
-    # of medssl.bundle all that builds a training; not what runs another configuration
-    *(f"bundle.{part}" for part in ("gbdl", "root", "scan_data", "scans", "training")),
+    # of medssl.bundle all that builds a training or an evaluation; not what runs another configuration
+    *(f"bundle.{part}" for part in ("evaluating", "gbdl", "root", "scan_data", "scans", "training")),
 )
 ALLOWED = (
     *(f"monai.{part}" for part in _MONAI_PARTS),

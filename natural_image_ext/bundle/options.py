@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medssl.core.options import option
+from medssl.core.prediction_options import MOST_SAMPLES
 from natural_image_ext.methods.classification.np_match import DIVERGENCES
 from natural_image_ext.methods.classification.recipes import METHODS
 from natural_image_ext.methods.segmentation.recipes import FRAMEWORKS, HEADS
@@ -44,7 +45,9 @@ class PictureOptions:
     hidden: int | None = option(None, f"hidden units of the neural process; {OF_RECIPE}", at_least=1)
     norm_momentum: float | None = option(None, "momentum of the batch norms; default: the backbone's own")
     bank_size: int = option(2560, "vectors that each memory bank of the neural process holds", at_least=1)
-    samples: int = option(10, "samples of each prediction: latent vectors, or passes with dropout", at_least=1)
+    samples: int = option(
+        10, "samples of each prediction: latent vectors, or passes with dropout", at_least=1, at_most=MOST_SAMPLES
+    )
     batch_size: int | None = option(None, f"labelled pictures in each step; {OF_RECIPE}", at_least=1)
     ratio: int | None = option(None, f"unlabelled pictures for each labelled one; {OF_RECIPE}", at_least=1)
     learning_rate: float | None = option(None, f"learning rate; {OF_RECIPE}", at_least=0)
@@ -110,7 +113,12 @@ class SceneOptions:
     dropout: float = option(0.1, "probability of dropout, for head dropout", at_least=0, at_most=1)
     aggregator: str = option("attention", "how the neural process joins its context: attention, per_channel or mean")
     bank_size: int = option(2560, "vectors of each class that the neural process remembers", at_least=1)
-    samples: int = option(5, "samples of each prediction: latent maps, or passes with dropout; 0: one pass", at_least=0)
+    samples: int = option(
+        5,
+        "samples of each prediction: latent maps, or passes with dropout; 0: one pass",
+        at_least=0,
+        at_most=MOST_SAMPLES,
+    )
     evaluation: str | None = option(
         None, f"predict test images whole, or in sliding windows of side crop (sliding); {OF_RECIPE}"
     )

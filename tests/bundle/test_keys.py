@@ -120,7 +120,7 @@ def test_a_key_below_something_that_is_not_there_is_refused_by_monai(bundles_dir
         run_bundle("training", [bundles_dir / "teacher_student" / "configs" / "train.json"], **{key: 1})
 
 
-@pytest.mark.parametrize("key", ["network_def#widths", "network_def#new_argument", "train#trainer#max_epochs"])
+@pytest.mark.parametrize("key", ["network_def#widths", "network_def#dropout", "train#trainer#max_epochs"])
 def test_a_nested_key_of_something_that_is_built_is_accepted(check, key):
     check(**{key: 1})
 
@@ -196,12 +196,70 @@ def test_a_copy_with_keys_of_its_own_knows_them(check, bundles_dir, tmp_path):
     check(root=copy, site="there")
 
 
-def test_started_from_python_alone_the_user_is_told_how_keys_are_given(bundles_dir, capsys, monkeypatch):
+def test_started_from_python_alone_a_training_is_refused_with_the_function_to_use(bundles_dir, monkeypatch):
     from medssl.bundle.keys import check_keys
 
     monkeypatch.setattr("sys.argv", ["pytest"])
-    check_keys(bundles_dir / "gbdl", [])
-    assert "run_bundle" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"would be lost\. Start it by medssl\.bundle\.run_bundle"):
+        check_keys(bundles_dir / "gbdl", [])
+
+
+def refusal(check, *arguments, **keys):
+    """The text of the error that a command with these keys ends with."""
+    with pytest.raises(ConfigError) as caught:
+        check(*arguments, **keys)
+    return str(caught.value)
+
+
+def test_a_section_of_the_configuration_takes_no_plain_value(check, tmp_path):
+    text = refusal(check, validate=3)
+    assert text.startswith("key 'validate': 3 given, but it is a section of the configuration and takes no value.")
+    assert "Did you mean 'validation'?" in text and "validate#evaluator" in text
+    for section in ("imports", "initialize", "run", "finalize", "data", "scans", "train", "network_def", "training"):
+        assert f"key '{section}': 3 given" in refusal(check, **{section: 3})
+    overlay = tmp_path / "mine.json"
+    overlay.write_text(json.dumps({"validate": 3}))
+    assert "key 'validate': 3 given" in refusal(check, overlays=[overlay])
+
+
+def test_a_whole_section_may_be_replaced_by_an_overlay(check, tmp_path):
+    overlay = tmp_path / "mine.json"
+    network = {"_target_": "UNet", "spatial_dims": 3, "in_channels": 1, "out_channels": "@num_classes",
+               "channels": [4, 8], "strides": [[2, 2, 1]], "norm": ["group", {"num_groups": 2}]}  # fmt: skip
+    overlay.write_text(json.dumps({"network_def": network, "finalize": ["$print('done')"]}))
+    check(overlays=[overlay])
+    overlay.write_text(json.dumps({"network_def": {**network, "chanels": [4, 8]}}))
+    assert "UNet: argument 'chanels' is unknown. Did you mean 'channels'?" in refusal(check, overlays=[overlay])
+
+
+def test_an_unknown_key_is_never_answered_with_wiring_or_a_wall_of_keys(check):
+    text = refusal(check, zzqx=1)
+    assert "The nearest of " in text and text.count(",") == 7
+    assert "'medssl explain KEY' says what a key means" in text
+    for typed in ("initialise", "import", "finalise", "trian"):
+        hint = refusal(check, **{typed: 1})
+        assert not any(f"'{name}'?" in hint for name in ("initialize", "imports", "finalize", "train", "run"))
+
+
+def test_a_key_of_another_bundle_is_refused_with_the_bundles_that_know_it(check):
+    text = refusal(check, "mcdropout_unet3d", variant="ic")
+    assert "variant is a key of gbdl, np_match, np_semiseg, not of mcdropout_unet3d." in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "finding"),
+    [
+        ("network_def#dropoutt", 0.1, "argument 'dropoutt' is unknown. Did you mean 'dropout'?"),
+        ("network_def#widths", [4, "x"], "'x' is a text. MCDropoutUNet3D expects numbers. Give numbers"),
+        ("network_def#dropout", "much", "'much' is a text. MCDropoutUNet3D expects numbers"),
+        ("train#trainer#max_epoch", 3, "argument 'max_epoch' is unknown. Did you mean 'max_epochs'?"),
+        ("device", "cud", "device 'cud': no such kind of device. Expected cpu, cuda or cuda:0. Leave --device out"),
+        ("device", "cuda:99", "device 'cuda:99': this machine has"),
+        ("samples", 100_000_000, "samples 100000000: expected at least 0 and at most 10000 (Monte Carlo samples"),
+    ],
+)
+def test_a_value_that_nothing_can_be_built_with_is_refused_in_a_sentence(check, key, value, finding):
+    assert finding in refusal(check, **{key: value})
 
 
 @dataclass(frozen=True)

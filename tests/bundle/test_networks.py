@@ -164,3 +164,10 @@ def test_a_network_that_does_not_fit_is_refused_before_anything_is_trained(built
     data = ScanData(dataset_name="phantom", patch_size=[32, 32, 8])
     with pytest.raises(ConfigError, match=finding):
         require_fitting(built_network(), data, samples, "eager")
+
+
+def test_weights_that_are_not_there_are_refused_with_what_is_expected_and_the_way_out(tmp_path):
+    expected = r"gone: no such file or folder\. Expected a trained bundle, a run, or a file of weights"
+    with pytest.raises(CheckpointError, match=expected) as caught:
+        load_fitting_weights(network(num_classes=2), tmp_path / "gone")
+    assert "leave --start_from out" in str(caught.value)

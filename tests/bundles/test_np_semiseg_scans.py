@@ -11,6 +11,8 @@ import torch
 from monai.bundle import ConfigWorkflow, run, verify_net_in_out
 from typer.testing import CliRunner
 
+from medssl.bundle import Command
+from medssl.bundle.command import started
 from medssl.cli import app
 from medssl.core.errors import ConfigError
 from medssl.data.split import ROLES
@@ -158,14 +160,15 @@ def test_samples_and_report_are_those_of_scans(slice_run, tmp_path):
 
 def test_configuration_has_monais_required_properties(bundles_dir, phantom_dir, tmp_path):
     configs = bundles_dir / "np_semiseg" / "configs"
-    workflow = ConfigWorkflow(
-        config_file=[str(configs / f"{name}.json") for name in ("train", "scans", "scans_smoke")],
-        workflow_type="train",
-        dataset_name="phantom",
-        dataset_dir=str(phantom_dir),
-        output_dir=str(tmp_path / "run"),
-        mlflow=False,
-        labelled=2,
-    )
-    workflow.initialize()
-    assert workflow.check_properties() == []
+    files = [str(configs / f"{name}.json") for name in ("train", "scans", "scans_smoke")]
+    keys = {
+        "dataset_name": "phantom",
+        "dataset_dir": str(phantom_dir),
+        "output_dir": str(tmp_path / "run"),
+        "mlflow": False,
+        "labelled": 2,
+    }
+    with started(Command(tuple(files), keys)):
+        workflow = ConfigWorkflow(config_file=files, workflow_type="train", **keys)
+        workflow.initialize()
+        assert workflow.check_properties() == []

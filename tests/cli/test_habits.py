@@ -159,6 +159,14 @@ def test_evaluate_takes_the_bundle_that_the_run_was_trained_with(run, started, b
     assert started[0][4:] == ["evaluating", "--config_file", config, "--samples", "50", "--output_dir", str(tmp_path)]
 
 
+def test_evaluate_refuses_another_folder_for_its_results(ended, started, tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps({"bundle": "gbdl"}))
+    refused = ended("evaluate", tmp_path, "--output_dir", "elsewhere")
+    assert refused.code == 1 and not started
+    assert "output_dir elsewhere: an evaluation is written into the folder of its run" in refused.text
+    assert "Leave --output_dir out." in refused.text
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -7,12 +7,23 @@ import pytest
 
 from medssl.core.errors import ConfigError
 from medssl.core.options import make_options
-from medssl.core.prediction_options import SliceOptions, checked_sampling, parse_shard, rising_counts
+from medssl.core.prediction_options import (
+    SamplingOptions,
+    SliceOptions,
+    checked_sampling,
+    parse_shard,
+    require_stride_within,
+    rising_counts,
+    stride_within,
+)
 
 REFUSED = {
-    "samples -5": ({"samples": -5}, r"^samples -5: expected at least 0 \(Monte Carlo samples; 0: one pass"),
+    "samples -5": ({"samples": -5}, r"^samples -5: expected at least 0 and at most 10000 \(Monte Carlo samples"),
     "samples 2.5": ({"samples": 2.5}, r"^samples 2\.5: expected a whole number"),
-    "stride of zeros": ({"stride": [0, 0, 0]}, r"^stride 0: expected at least 1 \(distance of neighbouring windows"),
+    "stride of zeros": (
+        {"stride": [0, 0, 0]},
+        r"^stride 0: expected at least 1 \(distance between neighbouring windows",
+    ),
     "negative stride": ({"stride": "-8,8,8"}, r"^stride -8: expected at least 1"),
     "two numbers": ({"stride": [8, 8]}, r"^stride 8,8: 2 numbers, expected 3, one an axis, for example 8,8,8"),
     "four numbers": ({"stride": "8,8,8,8"}, r"^stride 8,8,8,8: 4 numbers, expected 3"),
@@ -59,6 +70,23 @@ def test_numbers_of_samples_below_one_are_refused(values, text):
 
 def test_a_number_of_samples_that_is_given_twice_counts_once():
     assert rising_counts([20, 5, 5, 1]) == [1, 5, 20]
+
+
+def test_a_stride_longer_than_the_window_is_refused_with_the_axis():
+    require_stride_within([48, 8, 32], [48, 64, 32])
+    text = (
+        "stride 500,8,8: longer than the window 48,64,32 on axis 1. Expected at most the window. Give 48,8,8 or less."
+    )
+    with pytest.raises(ConfigError, match=f"^{text}$"):
+        require_stride_within([500, 8, 8], (48, 64, 32))
+    assert stride_within([500, 8, 40], (48, 64, 32)) == [48, 8, 32]
+
+
+@pytest.mark.parametrize("kind", [SamplingOptions, SliceOptions])
+def test_more_samples_than_anybody_needs_are_refused_with_their_meaning(kind):
+    assert make_options(kind, {"samples": 10_000}).samples == 10_000
+    with pytest.raises(ConfigError, match=r"samples 100000000: expected at least 0 and at most 10000 \(.+0: one"):
+        make_options(kind, {"samples": 100_000_000})
 
 
 def test_shard_is_a_part_of_a_number():
