@@ -168,15 +168,14 @@ def _check_node(node: ast.AST) -> str | None:
         return f"{type(node).__name__} is more than a configuration needs: put it into a function."
     if isinstance(node, ast.Constant):
         return _check_constant(node.value)
-    if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-        return f"uses the hidden name {node.attr!r}."
+    hidden = node.attr if isinstance(node, ast.Attribute) and node.attr.startswith("_") else None
     if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
         return "calls something other than a function of a module or of an object."
     if isinstance(node, ast.Subscript):
         return _check_entry(node.slice)
     if isinstance(node, ast.keyword) and node.arg is not None:
         return check_special_key(node.arg, node.value.value if isinstance(node.value, ast.Constant) else node.value)
-    return None
+    return f"uses the hidden name {hidden!r}." if hidden else None
 
 
 def _check_entry(key: ast.expr) -> str | None:

@@ -29,6 +29,7 @@ _REFUSED = re.compile(
     r"monai\.losses\.perceptual\..*|monai\.transforms\.io\..*|monai\.optimizers\.lr_finder\..*"
     r"|monai\.inferers\.merger\.Zarr.*|monai\.networks\.nets\.(cell_sam_wrapper|transchex|hovernet)\..*"
     r"|monai\.networks\.blocks\.text_embedding\..*|monai\.transforms\..*\.(Rand)?(TorchVision|TorchIO|CuCIM)d?"
+    r"|monai\..*\.\w*(Save|Write|Download)\w*"
 )
 _FILE_SUFFIXES = {"json", "csv", "list", "txt", "db", "pt", "gz", "nii", "html", "conf", "h5", "nrrd", "png"}
 

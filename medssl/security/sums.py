@@ -60,8 +60,9 @@ def _check_sum(node: ast.BinOp, references: Mapping[str, str]) -> str | None:
         return check_class_text(text.strip("/")) or check_path(text.lstrip("/"))
     if _is_number(node.left) or _is_number(node.right):
         return None
+    known = ", ".join(f"@{key}" for key in FOLDERS)
     return (
-        f"'{_written(node, references)}' puts a text together. Expected one of {', '.join('@' + key for key in FOLDERS)} "
+        f"'{_written(node, references)}' puts a text together. Expected one of {known} "
         "with '/name' behind it, or a number."
     )
 
