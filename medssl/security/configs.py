@@ -6,39 +6,58 @@ from typing import Any
 
 from monai.bundle import ConfigParser
 
-from medssl.security.expressions import check_expression, imported_modules
+from medssl.security.expressions import Surroundings, check_expression, imported_modules
 from medssl.security.names import check_class_text
 from medssl.security.paths import check_path
 from medssl.security.special_keys import SWITCHES, check_key_text, check_special_key
+from medssl.security.sums import check_folder
 
+_TRAINING = re.compile(r"(?:\$\s*import\s+)?(?:medssl|natural_image_ext)\s*\.\s*bundle\b")
 _MACRO = re.compile(r"%\w+(?:::\w+)*")
 
 
 def check_config(
-    config: Any, modules: dict[str, set[str]] | None = None, with_paths: bool = True, with_names: bool = True
+    config: Any, around: Surroundings | None = None, with_paths: bool = True, with_names: bool = True
 ) -> list[str]:
     """Findings about one configuration, each `key: what is wrong`.
 
-    modules: what the names of the bundle's import statements stand for. with_paths: plain texts may not lead out of the
+    around: what all files of the bundle say, see `surroundings_of`. with_paths: plain texts may not lead out of the
     bundle; with_names: nor may they name code, or keys be other than plain. Neither is asked of descriptions and data.
     """
-    modules = modules_of([config]) if modules is None else modules
+    around = surroundings_of([config]) if around is None else around
     findings = []
     for key, value in leaves(config):
         problem = check_key_text(key) if with_names else None
         if problem is None:
             problem = check_special_key(_last_name(key), value)
         if problem is None and isinstance(value, str):
-            problem = _check_text(_absolute(key, value), modules, with_paths, with_names)
+            problem = _check_text(_absolute(key, value), around, with_paths, with_names)
+        if problem is None and with_paths:
+            problem = check_folder(key, value)
         if problem is not None:
             findings.append(f"{key}: {problem}")
     return findings
 
 
-def modules_of(configs: Iterable[Any]) -> dict[str, set[str]]:
-    """Name -> modules that it may stand for, by the import statements of these configurations."""
-    values = (value for config in configs for _, value in leaves(config))
-    return imported_modules(value for value in values if isinstance(value, str))
+def check_no_training(config: Any) -> list[str]:
+    """Findings about a configuration that predicts: it starts no training, and so names none of medssl.bundle."""
+    return [
+        f"{key}: {value!r} starts a training. Only train.json and its overlays may."
+        for key, value in leaves(config)
+        if isinstance(value, str) and _TRAINING.match(value)
+    ]
+
+
+def surroundings_of(configs: Iterable[Any]) -> Surroundings:
+    """What these configurations say about the names in their expressions: modules imported, values of ids."""
+    pairs = [pair for config in configs for pair in leaves(config)]
+    definitions: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        parts = [part.lstrip("+") for part in re.split(r"#|::", key) if part]
+        definitions.setdefault("::".join(parts), []).append(value)
+        for length in range(1, len(parts)):
+            definitions.setdefault("::".join(parts[:length]), []).append([])  # a dict or list, no number
+    return Surroundings(imported_modules(value for _, value in pairs if isinstance(value, str)), definitions)
 
 
 def leaves(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -65,10 +84,21 @@ def _absolute(key: str, text: str) -> str:
         return text
 
 
-def _check_text(text: str, modules: dict[str, set[str]], with_paths: bool, with_names: bool) -> str | None:
+def _check_text(text: str, around: Surroundings, with_paths: bool, with_names: bool) -> str | None:
     if text.startswith("$"):
-        return check_expression(text[1:], modules)
+        return check_expression(text[1:], around)
     if text.startswith("%"):
-        return None if _MACRO.fullmatch(text) else f"{text!r} reads another file."
+        return _check_macro(text, around)
     problem = check_class_text(text) if with_names else None
     return problem or (check_path(text) if with_paths else None)
+
+
+def _check_macro(text: str, around: Surroundings) -> str | None:
+    """What is wrong with a macro: MONAI copies what it names, and copies of copies fill the memory."""
+    if not _MACRO.fullmatch(text):
+        return f"{text!r} reads another file."
+    top = text.removeprefix("%").split("::")[0]
+    for key, values in around.definitions.items():
+        if key.split("::")[0] == top and any(isinstance(value, str) and value.startswith("%") for value in values):
+            return f"{text!r} copies '{top}', which holds a copy itself. Name what is to be copied."
+    return None

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from medssl.core.bundle_folder import bundle_folder
-from medssl.security.configs import check_config, leaves, modules_of
+from medssl.security.configs import check_config, check_no_training, leaves, surroundings_of
 from medssl.security.logging_conf import check_logging
 
-_NO_BUNDLE_FILES = {".py", ".pyc", ".so", ".sh", ".pkl", ".pickle", ".ts", ".yaml", ".yml"}
+_NO_BUNDLE_FILES = {".py", ".pyc", ".so", ".sh", ".pkl", ".pickle", ".ts", ".yaml", ".yml", ".npy", ".npz"}
 _LARGEST_BYTES = 1_000_000
 _CHECKED_BUNDLES = 64
 
@@ -35,11 +35,12 @@ def _findings(root: Path, files: tuple[Path, ...], states: tuple[tuple[int, int]
             contents[path] = _content(path)
         except (ValueError, OSError, RecursionError) as error:
             findings.append(f"{path.relative_to(root)}: cannot be read ({error}).")
-    modules = modules_of(contents.values())
+    around = surroundings_of(contents.values())
     for path, content in contents.items():
         # a description quotes addresses, and what lies elsewhere are records of predictions
         is_config = path.name != "metadata.json" and (path.parent.name == "configs" or path.parent == root)
-        problems = check_config(content, modules, with_paths=is_config, with_names=is_config)
+        problems = check_config(content, around, with_paths=is_config, with_names=is_config)
+        problems += check_no_training(content) if path.name.endswith("inference.json") else []
         findings += [f"{path.relative_to(root)}: {problem}" for problem in problems]
     return tuple(findings)
 

@@ -8,29 +8,29 @@ from functools import cache
 from typing import Any
 
 from monai.bundle import ComponentLocator
+from torch import nn, optim
 
-_MONAI_PARTS = ("data", "engines", "handlers", "inferers", "losses", "metrics", "networks", "optimizers", "transforms")
-_OWN_PARTS = (
-    *("data", "distributions", "engine", "inference", "losses", "methods", "metrics", "networks", "report"),
-    *("uncertainty", "core.distributed", "core.run_folder", "core.seeding"),
-    # of medssl.bundle all that builds a training or an evaluation; not what runs another configuration
-    *(f"bundle.{part}" for part in ("evaluating", "gbdl", "root", "scan_data", "scans", "training")),
-)
-ALLOWED = (
-    *(f"monai.{part}" for part in _MONAI_PARTS),
-    *("torch.nn", "torch.optim", "torch.device", "torch.utils.data.dataloader", "torch.cuda.is_available"),
-    *("ignite.engine", "ignite.handlers", "ignite.metrics"),
-    *(f"medssl.{part}" for part in _OWN_PARTS),
-    "natural_image_ext",
-    "medssl.security.gate.require_harmless",
-)
+from medssl.security.listed_names import MODULE_PACKAGES, OUR_NAMES
+
 PACKAGES = ("monai", "torch", "ignite", "medssl", "natural_image_ext")
-OUR_FUNCTIONS = ("medssl.", "natural_image_ext.")  # of the others classes only: their functions read pickles and more
-# downloads code and runs it, or sends what it is given to a server
-_REFUSED_MODULES = re.compile(
-    r"monai\.losses\.perceptual|monai\.handlers\.clearml_handlers|ignite\.handlers\.\w+_logger"
+OUR_PACKAGES = ("medssl", "natural_image_ext")
+# of MONAI and torch classes only, and few of those that touch files: their functions read pickles and more
+_FOREIGN_NAMES = frozenset(
+    [
+        *("monai.data.Dataset", "monai.handlers.StatsHandler", "monai.handlers.ValidationHandler"),
+        *("torch.device", "torch.cuda.is_available"),
+    ]
 )
-_SHORT_NAMES = tuple(f"medssl.{part}." for part in ("bundle",))  # names what lives in ALLOWED, and what does not
+_FOREIGN_MODULES = ("monai.networks", "monai.losses", "torch.nn")  # of these the modules of torch
+_FOREIGN_CLASSES = (*(f"monai.{part}" for part in ("inferers", "metrics", "optimizers", "transforms")), "torch.optim")
+ALLOWED = (*sorted(OUR_NAMES), *MODULE_PACKAGES, *sorted(_FOREIGN_NAMES), *_FOREIGN_MODULES, *_FOREIGN_CLASSES)
+# read or write files, download code or weights, or import what an argument names
+_REFUSED = re.compile(
+    r"monai\.losses\.perceptual\..*|monai\.transforms\.io\..*|monai\.optimizers\.lr_finder\..*"
+    r"|monai\.inferers\.merger\.Zarr.*|monai\.networks\.nets\.(cell_sam_wrapper|transchex|hovernet)\..*"
+    r"|monai\.networks\.blocks\.text_embedding\..*|monai\.transforms\..*\.(Rand)?(TorchVision|TorchIO|CuCIM)d?"
+    r"|monai\..*\.\w*(Save|Write|Download)\w*"
+)
 _FILE_SUFFIXES = {"json", "csv", "list", "txt", "db", "pt", "gz", "nii", "html", "conf", "h5", "nrrd", "png"}
 
 
@@ -54,30 +54,74 @@ def _locator() -> ComponentLocator:
 
 @cache
 def check_name(name: str) -> str | None:
-    """None if `name` is a class or function that lives in ALLOWED, not only reachable through it (torch.os.system).
+    """None if `name` is a class or function that a bundle may call, and not only reachable through one.
 
     Nothing but the packages of ALLOWED is imported to find that out.
     """
     package = name.split(".", maxsplit=1)[0]
     if package not in PACKAGES:
         return f"{name!r} is code of '{package}', neither of MONAI nor of medssl."
-    if not _is_within(name) and not name.startswith(_SHORT_NAMES):
-        return f"{name!r} is not among what a bundle may call."
-    try:
-        thing = pydoc.locate(name)
-    except pydoc.ErrorDuringImport:
-        thing = None
-    if not (inspect.isclass(thing) or inspect.isroutine(thing)):
-        return f"{name!r} is no class or function."
-    home = str(getattr(thing, "__module__", ""))
-    is_allowed_kind = inspect.isclass(thing) or home.startswith(OUR_FUNCTIONS)
-    if name in ALLOWED or (_is_within(home) and is_allowed_kind and not _REFUSED_MODULES.fullmatch(home)):
+    return _check_ours(name) if package in OUR_PACKAGES else _check_foreign(name)
+
+
+def _check_ours(name: str) -> str | None:
+    """None for a listed name, also by the module that defines it, and for a network, loss or method."""
+    if name in OUR_NAMES:
         return None
-    return f"{name!r} is {home}.{getattr(thing, '__name__', '')}, which a bundle may not call."
+    short_name = name.rpartition(".")[2]
+    alike = [listed for listed in OUR_NAMES if listed.rpartition(".")[2] == short_name]
+    if alike or _is_within(name, MODULE_PACKAGES):
+        thing = _located(name)
+        is_listed = thing is not None and any(_located(listed) is thing for listed in alike)
+        if is_listed or _is_module_of(thing, MODULE_PACKAGES):
+            return None
+    return f"{name!r} is not among what a bundle may call."
 
 
-def _is_within(name: str) -> bool:
-    return any(name == allowed or name.startswith(f"{allowed}.") for allowed in ALLOWED)
+def _check_foreign(name: str) -> str | None:
+    """None for the few names of MONAI and torch that are listed, and for classes that only compute."""
+    thing = _located(name) if _is_within(name, ALLOWED) or name.startswith("monai.") else None
+    home = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__name__', '')}"
+    if name in _FOREIGN_NAMES or any(thing is not None and _located(listed) is thing for listed in _FOREIGN_NAMES):
+        return None
+    if not inspect.isclass(thing) or _REFUSED.fullmatch(home):
+        return f"{name!r} is not among what a bundle may call."
+    if _downloads_by_default(thing):
+        return f"{name!r} downloads its weights."
+    is_class = _is_within(home, _FOREIGN_CLASSES) and (home.startswith("monai.") or _is_optimiser(thing))
+    if is_class or _is_module_of(thing, _FOREIGN_MODULES):
+        return None
+    return f"{name!r} is {home}, which a bundle may not call."
+
+
+def _located(name: str) -> Any:
+    """What the name stands for; None if there is no such thing."""
+    try:
+        return pydoc.locate(name)
+    except pydoc.ErrorDuringImport:
+        return None
+
+
+def _is_module_of(thing: Any, packages: tuple[str, ...]) -> bool:
+    """Whether it is a class of torch modules that one of the packages defines."""
+    return inspect.isclass(thing) and issubclass(thing, nn.Module) and _is_within(thing.__module__, packages)
+
+
+def _is_optimiser(kind: type) -> bool:
+    return issubclass(kind, optim.Optimizer | optim.lr_scheduler.LRScheduler)
+
+
+def _downloads_by_default(kind: type) -> bool:
+    """Whether a class fetches weights unless it is told not to."""
+    try:
+        parameter = inspect.signature(kind).parameters.get("pretrained")
+    except (TypeError, ValueError):  # built in: it has no signature
+        return False
+    return parameter is not None and parameter.default is True
+
+
+def _is_within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
 def check_class_text(text: str) -> str | None:

@@ -8,7 +8,7 @@ from monai.bundle import ConfigParser
 
 from medssl.core.errors import ConfigError
 from medssl.core.flags import flag
-from medssl.security.configs import check_config
+from medssl.security.configs import check_config, check_no_training
 from medssl.security.gate import refuse, require_harmless
 
 BundleConfig = ConfigParser  # its type, for others
@@ -28,7 +28,7 @@ def open_bundle_config(root: Path, file: str = "inference.json", trust: bool | s
             f"{path}: cannot be read ({error}). Expected a JSON object; export the bundle again."
         ) from None
     if not flag(trust, "trust"):
-        refuse(path, check_config(content))  # once more, as MONAI has put it together
+        refuse(path, check_config(content) + check_no_training(content))  # once more, as MONAI has put it together
     return parser_of(content)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from medssl.security.names import check_target
 
 CLASS_KEYS = ("reader", "writer", "merger_cls")  # MONAI imports the class that they name
-SWITCHES = ("_target_", "_mode_", "_debug_", "allow_pickle", "weights_only", "trust")
+SWITCHES = ("_target_", "_mode_", "_debug_", "allow_pickle", "weights_only", "trust", "pretrained")
 _KEY = re.compile(r"\+?(?:[\w\- ]*|\d+(?:\.\d+)*)")
 
 
@@ -20,6 +20,8 @@ def check_special_key(key: str, value: Any) -> str | None:
         return "starts a debugger."
     if key in CLASS_KEYS and isinstance(value, str) and not re.fullmatch(r"\w+", value):
         return f"{value!r}: MONAI would import and call it. Name a class of MONAI."
+    if key.startswith("pretrained") and value is not False and value is not None:
+        return f"{value!r}: MONAI would download or read weights. Expected false."
     return _check_switch(key, value)
 
 

@@ -133,6 +133,58 @@ HOSTILE = {
     "macro address": {"x": "%https://example.org/a.json#x"},
     "address": {"tracking_uri": "http://example.org"},
     "file address": {"x": "file:///etc/passwd"},
+    "root by an empty text": {"a": "", "x": "$@a + '/etc/passwd'"},
+    "root by an empty folder": {"bundle_root": "", "x": "$@bundle_root + '/etc/passwd'"},
+    "root by a blank folder": {"output_dir": " ", "x": "$@output_dir + '/etc'"},
+    "root by a folder of a key": {"a": "", "bundle_root": "@a", "x": "$@bundle_root + '/etc'"},
+    "root by a copied folder": {"a": "", "bundle_root": "%a", "x": "$@bundle_root + '/etc'"},
+    "root by a made folder": {"bundle_root": "$@facts.title", "x": "$@bundle_root + '/etc'"},
+    "root by a merged folder": {"+bundle_root": "", "x": "$@bundle_root + '/etc'"},
+    "folder that is a list": {"bundle_root": ["a"]},
+    "parent in two pieces": {"x": "$'.' + './x'"},
+    "parent in a folder and a piece": {"x": "$@bundle_root + '/.' + './x'"},
+    "parent by a folder's end": {"bundle_root": ".", "x": "$@bundle_root + './x'"},
+    "parent of a data set": {"dataset_dir": "$'../' + @dataset_name"},
+    "text of two keys": {"a": "th", "b": "is:x", "method": "$@a + @b"},
+    "text of two constants": {"x": "$'a' + 'b'"},
+    "text by a format": {"a": "th%s", "method": "$@a % 'is:x'"},
+    "text by a list": {"x": "$[@a] + ['b']"},
+    "path by a division": {"x": "$inference.evaluation_folder(@a, @b) / 'c'"},
+    "text of a file": {"imports": ["$import medssl.engine as e"], "x": "$e.read_facts('a')['output_dir']"},
+    "product of a list": {"x": "$[0] * 10 * 1000000000000"},
+    "product of a text": {"x": "$'a' * 1000000"},
+    "product of a list by its key": {"a": [0], "x": "$@a * 1000000"},
+    "product of a text by its key": {"a": "b", "x": "$@a * 1000"},
+    "product of an expression": {"a": "$[0]", "x": "$@a * 1000"},
+    "product of an attribute": {"x": "$@a.patch_size * 1000"},
+    "product of a product": {"a": 1000, "b": "$@a * @a", "x": "$(@b - 1) * (@b - 1)"},
+    "product of large numbers": {"x": "$1000000000000 * 2"},
+    "product with a large number by its key": {"a": 1000000000000, "x": "$@a * 2"},
+    "copies of copies": {"a": ["x"] * 9, "b": ["%a"] * 9, "c": ["%b"] * 9},
+    "writes a cache": {"imports": ["$import medssl.data.content_cache as cc"], "x": "$cc.save_cache('x', @d)"},
+    "writes a cache by its place": {"x": {"_target_": "medssl.data.content_cache.save_cache", "path": "x"}},
+    "writes phantoms": {"x": {"_target_": "medssl.data.write_phantoms", "folder": "x"}},
+    "writes a table": {"x": {"_target_": "medssl.report.write_differences_csv", "path": "x"}},
+    "run folder": {"x": {"_target_": "medssl.core.run_folder.RunFolder", "path": "x"}},
+    "finds a method": {"imports": ["$import medssl.methods as m"], "x": "$m.find_method(@a)"},
+    "finds a method by target": {"x": {"_target_": "medssl.methods.find_method", "name": "@a"}},
+    "exports": {"x": {"_target_": "medssl.inference.export.export_bundle"}},
+    "sends to a server": {"x": {"_target_": "MLFlowHandler", "tracking_uri": "@a"}},
+    "writes checkpoints": {"x": {"_target_": "CheckpointSaver", "save_dir": "x", "save_dict": {}}},
+    "writes checkpoints by ignite": {"x": {"_target_": "ignite.handlers.DiskSaver", "dirname": "x"}},
+    "reads checkpoints": {"x": {"_target_": "CheckpointLoader", "load_path": "x", "load_dict": {}}},
+    "writes events": {"x": {"_target_": "TensorBoardStatsHandler", "log_dir": "x"}},
+    "writes images": {"x": {"_target_": "SaveImaged", "keys": "image"}},
+    "writes classes": {"x": {"_target_": "SaveClassificationd", "keys": "image"}},
+    "reads pickled arrays": {"x": {"_target_": "LoadImage"}},
+    "keeps a cache": {"x": {"_target_": "PersistentDataset", "data": [], "transform": [], "cache_dir": "x"}},
+    "trainer of MONAI": {"x": {"_target_": "SupervisedTrainer"}},
+    "weights of a server": {"x": {"_target_": "DenseNet121", "pretrained": True}},
+    "weights of a server by default": {"x": {"_target_": "EfficientNetBN", "model_name": "efficientnet-b0"}},
+    "weights of an address": {"x": {"_target_": "HoVerNet", "pretrained_url": "@a"}},
+    "rates in a file": {"x": {"_target_": "monai.optimizers.LearningRateFinder", "cache_dir": "x"}},
+    "merger in a file": {"x": {"_target_": "monai.inferers.ZarrAvgMerger", "store": "x"}},
+    "import of the command line": {"imports": ["$import medssl.cli.app as a"]},
 }  # fmt: skip
 
 
@@ -147,13 +199,23 @@ def test_hostile_configuration_is_refused(tmp_path, name):
 HARMLESS = {
     "classes": {"x": {"_target_": "monai.networks.nets.UNet"}, "y": {"_target_": "torch.optim.Adam", "lr": 0.1}},
     "bare class": {"x": {"_target_": "ValidationHandler", "interval": 1}},
-    "own function": {"x": {"_target_": "medssl.data.open_dataset", "name": "phantom", "dataset_dir": "data/phantom"}},
+    "own function": {"x": {"_target_": "medssl.data.read_split", "path": "data/split.json"}},
     "own call": {"imports": ["$import medssl.data as data"], "x": "$data.scans_in(@folder)"},
     "references": {"x": "@a#b", "y": "$@a::b.role('test')", "z": "$not @##c", "w": "%run", "v": "%a#b"},
-    "arithmetic": {"x": "$@max_epochs * (@steps - 1) // 2", "y": "$@root + '/models/model.pt'"},
+    "arithmetic": {
+        "x": "$@max_epochs * (@steps - 1) // 2",
+        "y": "$@bundle_root + '/models/model.pt'",
+        "z": "$@steps + 1",
+    },
     "cuda": {"x": "$torch.cuda.is_available()", "y": "$torch.device('cpu')"},
     "file names": {"x": "split.json", "y": "model.pt", "z": "test.list", "version": "1.0.2", "r": "NibabelReader"},
-    "reader": {"x": {"_target_": "LoadImaged", "keys": ["image"], "reader": "NibabelReader"}},
+    "number times a number of the bundle": {"steps": 50, "x": "$@steps * 2"},
+    "data set": {"dataset_name": "kits19", "dataset_dir": "$'data/' + @dataset_name"},
+    "folder of a folder": {"bundle_root": ".", "dataset_dir": "$@bundle_root + '/scans'"},
+    "place of definition": {"x": {"_target_": "medssl.data.pipeline.Pipeline"}},
+    "networks": {"x": {"_target_": "SegResNet"}, "y": {"_target_": "medssl.networks.unet.MCDropoutUNet3D"}},
+    "parts": {"x": {"_target_": "DiceLoss"}, "y": {"_target_": "SlidingWindowInferer"}, "z": {"_target_": "Flipd"}},
+    "own parts": {"x": {"_target_": "medssl.losses.DiceCE"}, "method": "medssl.methods.supervised:Supervised"},
 }
 
 
@@ -212,3 +274,28 @@ def test_file_that_cannot_be_read_is_a_finding_and_no_crash(tmp_path, text):
 
 def test_folder_without_a_configuration_is_a_finding(tmp_path):
     assert "no configuration" in check_bundle(tmp_path)[0]
+
+
+@pytest.mark.parametrize("name", ["inference.json", "scans_inference.json"])
+def test_configuration_that_predicts_starts_no_training(tmp_path, name):
+    (tmp_path / "configs").mkdir()
+    config = {"imports": ["$import medssl.bundle as bundle"], "x": {"_target_": "medssl.bundle.ScanTraining"}}
+    (tmp_path / "configs" / "train.json").write_text(json.dumps(config))
+    assert check_bundle(tmp_path) == []
+    (tmp_path / "configs" / name).write_text(json.dumps(config))
+    findings = check_bundle(tmp_path)
+    assert len(findings) == 2 and all("starts a training" in finding for finding in findings)
+
+
+def test_folder_of_another_file_of_the_bundle_may_not_be_empty(tmp_path):
+    (tmp_path / "train.json").write_text('{"bundle_root": ".", "x": "$@bundle_root + \'/etc\'"}')
+    assert check_bundle(tmp_path) == []
+    (tmp_path / "other.json").write_text('{"bundle_root": ""}')
+    assert ["empty path" in finding for finding in check_bundle(tmp_path)] == [True]
+
+
+def test_list_of_another_file_of_the_bundle_is_no_factor(tmp_path):
+    (tmp_path / "train.json").write_text('{"steps": 2, "x": "$@steps * 1000"}')
+    assert check_bundle(tmp_path) == []
+    (tmp_path / "other.json").write_text('{"steps": [2]}')
+    assert ["fill the memory" in finding for finding in check_bundle(tmp_path)] == [True]
