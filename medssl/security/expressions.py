@@ -183,7 +183,8 @@ def _check_entry(key: ast.expr) -> str | None:
     value = key.value if isinstance(key, ast.Constant) else None
     if isinstance(value, int) or value in _ENTRIES:
         return None
-    return f"takes the entry {ast.unparse(key)}, which no bundle needs. Known: {', '.join(sorted(_ENTRIES))}."
+    taken = repr(value) if value is not None else "of another name"
+    return f"takes an entry, {taken}, which no bundle needs. Known: {', '.join(sorted(_ENTRIES))}."
 
 
 def _check_constant(value: Any) -> str | None:

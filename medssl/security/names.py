@@ -27,7 +27,7 @@ ALLOWED = (*sorted(OUR_NAMES), *MODULE_PACKAGES, *sorted(_FOREIGN_NAMES), *_FORE
 # read or write files, download code or weights, or import what an argument names
 _REFUSED = re.compile(
     r"monai\.losses\.perceptual\..*|monai\.transforms\.io\..*|monai\.optimizers\.lr_finder\..*"
-    r"|monai\.inferers\.merger\.Zarr.*|monai\.networks\.nets\.(cell_sam_wrapper|transchex|hovernet)\..*"
+    r"|monai\.inferers\.merger\.Zarr.*|monai\.networks\.nets\.(cell_sam_wrapper|transchex|hovernet|torchvision_fc)\..*"
     r"|monai\.networks\.blocks\.text_embedding\..*|monai\.transforms\..*\.(Rand)?(TorchVision|TorchIO|CuCIM)d?"
     r"|monai\..*\.\w*(Save|Write|Download)\w*"
 )

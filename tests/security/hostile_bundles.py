@@ -96,6 +96,15 @@ CONFIGS: dict[str, Callable[[Path], Config]] = {
     "macro of a file by its key": lambda c: {f"{c.parent}/evil.json": {"x": "%#samples"}},
     "weights elsewhere": lambda c: {"checkpoint": "../../evil.pt"},
     "weights at the root": lambda c: {"checkpoint": f"$'' + '{c.parent}/evil.pt'"},
+    "weights at the root by a key": lambda c: {"nothing": "", "checkpoint": f"$@nothing + '{c.parent}/evil.pt'"},
+    "file that is overwritten": lambda c: {
+        "nothing": "",
+        "imports": ["$import medssl.data.content_cache as cache"],
+        "samples": f"$cache.save_cache(@nothing + '{c}', @data_facts)",
+    },
+    "method that is put together": lambda c: {"samples": "$methods.find_method('hostile_' + 'package:Net')"},
+    "memory bomb": lambda c: {"samples": "$[0] * 10 * 1000000000000"},
+    "training": lambda c: {"samples": called("medssl.bundle.ScanTraining", output_dir="out")},
     "address": lambda c: {"samples": called("medssl.data.scans_in", source="http://127.0.0.1/a")},
 }
 

@@ -169,8 +169,9 @@ def test_evaluation_opens_what_is_trusted_by_its_key(tmp_path, phantom_dir, cana
 def test_weights_that_lie_elsewhere_by_a_reference_are_refused_when_they_are_asked_for(tmp_path, canary):
     folder = shutil.copytree(OLD_RUN, tmp_path / "run")
     file = folder / "bundle" / "configs" / "inference.json"
-    changes = {"nothing": "", "checkpoint": f"$@nothing + '{tmp_path}/evil.pt'"}
+    changes = {"elsewhere": "evil.pt", "checkpoint": "@elsewhere"}  # in the working folder, not in the bundle
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    assert check_bundle(folder) == []
     with pytest.raises(ConfigError, match=r"evil\.pt' leaves the bundle"):
         load_predictor(folder)
 
