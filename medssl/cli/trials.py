@@ -9,6 +9,7 @@ from medssl.cli.app import app, console, say
 from medssl.cli.trust import Trust
 from medssl.cli.values import numbers_of
 from medssl.core.bundle_folder import bundle_root
+from medssl.core.errors import ConfigError
 from medssl.core.prediction_options import checked_sampling, rising_counts
 from medssl.core.progress import work
 
@@ -27,7 +28,8 @@ def samples(
     The results are written to RUN/samples.csv. The report shows them.
     """
     counts = rising_counts(numbers_of(values, "values", "1,5,20"))
-    bundle_root(run)
+    if not (run / "run.json").is_file():
+        raise ConfigError(f"{run}: no run.json. Give the folder of a finished run.")
     say(f"Predicting test cases of {run} with {', '.join(map(str, counts))} samples ...")
     with work("loading libraries"):
         from medssl.core.run_folder import read_facts

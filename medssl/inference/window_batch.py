@@ -47,7 +47,7 @@ def bytes_given_out(network: nn.Module, shape: Sequence[int]) -> int:
         nonlocal total
         total += output.nbytes if isinstance(output, Tensor) else 0
 
-    sizes_only = copy.deepcopy(network).to("meta")
+    sizes_only = copy.deepcopy(network).to("meta").eval()
     for module in sizes_only.modules():
         if not list(module.children()):
             module.register_forward_hook(add)
