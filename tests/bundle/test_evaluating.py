@@ -56,7 +56,7 @@ def test_a_section_and_a_device_that_is_none_are_refused(check):
 
 def test_an_unknown_role_is_refused_with_the_known_ones(check):
     with pytest.raises(
-        ConfigError, match="'nobody' is unknown. Expected one of labelled, unlabelled, validation, test"
+        ConfigError, match=r"'nobody' is unknown\. Expected one of labelled, unlabelled, validation, test"
     ):
         check(role="nobody")
 
