@@ -60,7 +60,7 @@ def predict(
         logging.getLogger("medssl").setLevel(logging.INFO)
         predictor = load_predictor(bundle, trust=trust, **chosen, device=str(local_device()))
         if steps:
-            require_stride_within(chosen["stride"], predictor.inferer.window)
+            require_stride_within(chosen["stride"], predictor.inferer.settings()["window"])
         engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"

@@ -70,7 +70,7 @@ def _check_sum(node: ast.BinOp, references: Mapping[str, str]) -> str | None:
 def _written(node: ast.expr, references: Mapping[str, str]) -> str:
     """The expression as it stands in the file."""
     text = ast.unparse(node)
-    for stand_in in reversed(references):  # _reference_10 before _reference_1
+    for stand_in in reversed(list(references)):  # _reference_10 before _reference_1
         text = text.replace(stand_in, f"@{references[stand_in]}")
     return text
 
