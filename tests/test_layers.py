@@ -83,6 +83,9 @@ def imports_of(source: str, module: str, texts: bool = False) -> set[str]:
     return {found for name in names if (found := existing(name)) is not None} - {module}
 
 
+LISTS = {"medssl.security.listed_names"}  # what a bundle may name, in texts that are compared and never followed
+
+
 @pytest.fixture(scope="module")
 def allowed() -> dict[str, set[str]]:
     return allowed_imports((ROOT / "docs" / "architecture.md").read_text())
@@ -96,7 +99,7 @@ def test_table_has_every_layer_there_is_and_no_other(allowed):
 def test_module_imports_only_layers_that_lie_above_its_own(allowed, module):
     wrong = {
         imported
-        for imported in imports_of(MODULES[module].read_text(), module, texts=True)
+        for imported in imports_of(MODULES[module].read_text(), module, texts=module not in LISTS)
         if layer_of(imported) not in allowed[layer_of(module)]
     }
     assert not wrong, f"{module} ({layer_of(module)}) imports {', '.join(sorted(wrong))}; see docs/architecture.md"
