@@ -28,6 +28,8 @@ def samples(
     The results are written to RUN/samples.csv. The report shows them.
     """
     counts = rising_counts(numbers_of(values, "values", "1,5,20"))
+    if not run.is_dir():
+        bundle_root(run)  # says which folder is nearest
     if not (run / "run.json").is_file():
         raise ConfigError(f"{run}: no run.json. Give the folder of a finished run.")
     say(f"Predicting test cases of {run} with {', '.join(map(str, counts))} samples ...")

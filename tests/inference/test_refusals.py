@@ -83,7 +83,7 @@ def test_numbers_of_samples_below_one_are_refused(values, text, trained_run, unr
 
 def test_values_that_are_no_numbers_are_refused(trained_run, unread):
     code, said = refusal("samples", trained_run, "--values=few")
-    assert code == 1 and said.startswith("'few': expected whole numbers")
+    assert code == 1 and said.startswith("--values 'few': expected whole numbers")
 
 
 @pytest.mark.parametrize("side", ["quick", "fast@8,8", "fast@0,8,8", "fast@"])
@@ -124,7 +124,8 @@ def test_command_refuses_within_seconds(trained_run, phantom_dir, tmp_path):
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "ConfigError: samples -5: expected at least 0 (Monte Carlo samples; 0: one pass without dropout).",
+        "ConfigError: samples -5: expected at least 0 and at most 10000 "
+        "(Monte Carlo samples of each voxel; 0: one pass without dropout).",
         "False",
     ]
 
