@@ -2,10 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from medssl.bundle.command import current_command
 from medssl.bundle.key_check import check_command, is_expression
@@ -47,16 +45,16 @@ def begin_evaluation(role: str) -> None:
         raise ConfigError(f"role '{role}' is unknown. Expected one of {', '.join(ROLES)}. Correct --role.")
 
 
-def require_cases(split: Any, role: str, run: str | Path) -> None:
+def require_cases(split: SplitOfRun, role: str, run: str | Path) -> None:
     """ConfigError if the run's split has no case of this role, or cases of it have no label to compare with."""
     file = Path(run) / "split.json"
-    members = split.role(role)
-    if len(members) == 0:
+    number = split.counts[role]
+    if number == 0:
         raise ConfigError(f"{file}: no case has the role '{role}'. It has {_counts_text(split)}. Give another --role.")
-    without = [case["id"] for case in members if isinstance(case, Mapping) and "label" not in case]
+    without = split.without_label(role)
     if without:
         raise ConfigError(
-            f"{file}: {len(without)} of {len(members)} {role} cases have no label, the first is {without[0]}. An "
+            f"{file}: {len(without)} of {number} {role} cases have no label, the first is {without[0]}. An "
             "evaluation compares with labels. Give another --role."
         )
 

@@ -50,7 +50,7 @@ def evaluate(
     """
     from medssl.core.errors import ConfigError
     from medssl.core.run_folder import read_facts
-    from medssl.core.stock_command import config_files, find_bundle
+    from medssl.core.stock_command import config_files, evaluate_config, find_bundle
 
     given = keys_of(context.args)
     if "output_dir" in given:
@@ -63,7 +63,8 @@ def evaluate(
     folder = Path(stored) if stored and Path(stored, "configs").is_dir() else find_bundle(facts["bundle"])
     trusted = {"trust": "true"} if trust else {}  # for the process that opens the run's own bundle
     keys = {**given, "output_dir": str(run), **trusted}
-    _run("evaluating", [folder, run], config_files(folder, "evaluate"), keys, trust)
+    files = config_files(folder, evaluate_config(folder, facts))
+    _run("evaluating", [folder, run], files, keys, trust)
 
 
 def _run(run_id: str, bundles: list[Path], files: list[Path], keys: dict[str, str], trust: bool) -> None:

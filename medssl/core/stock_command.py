@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from medssl.core.errors import ConfigError
 from medssl.core.options import unknown_name
@@ -38,6 +39,13 @@ def config_files(bundle: Path, config: str, overlays: Sequence[str] = ()) -> lis
     """The configuration `config` of a bundle with overlays: names of files beside it, or paths of other JSON files."""
     folder = bundle / "configs"
     return [folder / f"{config}.json", *(_overlay(folder, overlay) for overlay in overlays)]
+
+
+def evaluate_config(bundle: Path, facts: Mapping[str, Any]) -> str:
+    """The name of the configuration that evaluates the run of these facts: a bundle of two tasks has two."""
+    task = facts.get("task", "scans")  # a run on scans names none
+    own = f"{task}_evaluate"
+    return own if (bundle / "configs" / f"{own}.json").is_file() else "evaluate"
 
 
 def _overlay(folder: Path, overlay: str) -> Path:

@@ -36,6 +36,10 @@ class Split:
         """Up to `count` unlabelled cases that have a label all the same: it may tell how good pseudo-labels are."""
         return [case for case in self.role("unlabelled") if "label" in case][:count]
 
+    def without_label(self, role: str) -> list[str]:
+        """The ids of the cases of a role that have no label."""
+        return [case["id"] for case in self.role(role) if "label" not in case]
+
     @property
     def hash(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted (id, role) pairs."""

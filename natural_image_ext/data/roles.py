@@ -22,6 +22,8 @@ class Named(Protocol):
 
     def __len__(self) -> int: ...
 
+    def without_label(self) -> list[str]: ...
+
 
 Members = TypeVar("Members", bound=Named)
 
@@ -41,6 +43,10 @@ class RoleSplit(ABC, Generic[Members]):
         if name not in ROLES:
             raise ConfigError(f"role '{name}' is unknown. Known: {', '.join(ROLES)}.")
         return getattr(self, name)
+
+    def without_label(self, role: str) -> list[str]:
+        """The ids of the members of a role that have no label."""
+        return self.role(role).without_label()
 
     @property
     def counts(self) -> dict[str, int]:

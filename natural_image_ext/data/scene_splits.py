@@ -64,7 +64,7 @@ def split_scenes(
     else:
         of_labelled, of_unlabelled = list_files(lists_dir)
         with_label, rest = (listed_scenes(source.root, file) for file in (of_labelled, of_unlabelled))
-        bare = [i for i, mask in zip(with_label.ids, with_label.masks, strict=True) if mask is None]
+        bare = with_label.without_label()
         if bare:
             raise DataError(f"{of_labelled}: {len(bare)} images have no mask, first '{bare[0]}'.")
     held = _count(validation, len(with_label))

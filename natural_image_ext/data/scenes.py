@@ -38,6 +38,10 @@ class Scenes:
         parts: Any = ([part[i] for i in places] for part in (self.images, self.masks, self.ids))
         return Scenes(*parts)
 
+    def without_label(self) -> list[str]:
+        """The ids of the images that have no mask."""
+        return [name for name, mask in zip(self.ids, self.masks, strict=True) if mask is None]
+
 
 @dataclass(frozen=True)
 class SceneSource:

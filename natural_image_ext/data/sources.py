@@ -16,12 +16,13 @@ from medssl.core.flags import flag
 
 UNREADABLE = (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what PIL raises
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+NO_CLASS = -1  # instead of a class
 Picture = Path | np.ndarray  # a file, or pixels (H, W, 3) uint8
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures, their classes (-1 stands for none) and their ids: paths below the set's folder, or part and number.
+    """Pictures, their classes (or NO_CLASS) and their ids: paths below the set's folder, or part and number.
 
     converts: pictures without three colours are given them (ImageNet has such), instead of being refused.
     """
@@ -46,8 +47,12 @@ class Pictures:
         """(3, H, W) uint8; DataError for a file that is damaged or, unless converted, has no three colours."""
         return read_picture(self.pictures[place], self.converts)
 
-    def without_labels(self) -> "Pictures":
-        return replace(self, labels=[-1] * len(self))
+    def without_label(self) -> list[str]:
+        """The ids of the pictures that have no class."""
+        return [name for name, label in zip(self.ids, self.labels, strict=True) if label == NO_CLASS]
+
+    def hide_labels(self) -> "Pictures":
+        return replace(self, labels=[NO_CLASS] * len(self))
 
 
 def joined(parts: Sequence[Pictures]) -> Pictures:
@@ -146,7 +151,7 @@ def _folders(name: str, root: Path, download: bool, size: int | None) -> ImageSo
         raise DataError(f"{training}: {len(classes)} class folders, expected at least 2, one for each class.")
     train = _class_folders(training, classes, root)
     test = Pictures() if testing is None else _class_folders(testing, classes, root)
-    loose = pictures_in(root / "unlabelled", -1, root)
+    loose = pictures_in(root / "unlabelled", NO_CLASS, root)
     if name == "imagenet":
         train, test, loose = (replace(part, converts=True) for part in (train, test, loose))
     return ImageSource(name, root, train, test, loose, classes, size or _default_size(name))

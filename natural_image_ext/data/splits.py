@@ -100,7 +100,7 @@ def _assembled(
     """The split of `source` with these places of its training pictures as labelled, validation and test ones."""
     away = {*held, *test}
     rest = [place for place in range(len(source.train)) if place not in away]
-    unlabelled = joined([source.train.take(rest), source.unlabelled]).without_labels()
+    unlabelled = joined([source.train.take(rest), source.unlabelled]).hide_labels()
     testing = source.test if len(source.test) else source.train.take(sorted(test))
     return ImageSplit(
         source.train.take(sorted(kept)), unlabelled, source.train.take(sorted(held)), testing, origin=origin

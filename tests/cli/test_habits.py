@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -161,10 +162,17 @@ def test_evaluate_takes_the_bundle_that_the_run_was_trained_with(run, started, b
 
 def test_evaluate_refuses_another_folder_for_its_results(ended, started, tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"bundle": "gbdl"}))
-    refused = ended("evaluate", tmp_path, "--output_dir", "elsewhere")
-    assert refused.code == 1 and not started
-    assert "output_dir elsewhere: an evaluation is written into the folder of its run" in refused.text
-    assert "Leave --output_dir out." in refused.text
+    code, text = ended("evaluate", tmp_path, "--output_dir", "elsewhere")
+    assert code == 1 and not started
+    assert "output_dir elsewhere: an evaluation is written into the folder of its run" in text
+    assert "Leave --output_dir out." in text
+
+
+@pytest.mark.parametrize(("facts", "config"), [({}, "scans_evaluate.json"), ({"task": "scenes"}, "evaluate.json")])
+def test_a_run_is_evaluated_by_the_configuration_of_its_task(ended, started, tmp_path, facts, config):
+    (tmp_path / "run.json").write_text(json.dumps({"bundle": "np_semiseg", **facts}))
+    ended("evaluate", tmp_path, "--trust")
+    assert Path(started[0][started[0].index("--config_file") + 1]).name == config
 
 
 @pytest.mark.parametrize(
