@@ -7,10 +7,12 @@ from typing import Any
 from monai.engines import SupervisedEvaluator
 from torch import nn
 
+from medssl.bundle.compute import StageCost, passes_per_step
 from medssl.bundle.keys import given_options
 from medssl.bundle.memory_need import cached_bytes, training_bytes
 from medssl.bundle.stage import patch_loader, stage_trainer
 from medssl.bundle.training import PARTS, ScanTraining
+from medssl.core.errors import ConfigError
 from medssl.core.options import option
 from medssl.core.progress import say
 from medssl.engine.trainer import MethodTrainer, place
@@ -71,7 +73,29 @@ class GBDLTraining(ScanTraining):
 
     @property
     def first_epochs(self) -> int:
-        return self.first_stage.latent_epochs or self.schedule.epochs // 2
+        asked = self.first_stage.latent_epochs
+        if self.stage_options.patch_passes is None:
+            return asked or self.schedule.epochs // 2
+        if asked is not None:
+            raise ConfigError(f"latent_epochs {asked}: with patch_passes both stages have half of them. Leave it out.")
+        return self.last_epochs[0]
+
+    @cached_property
+    def stage_costs(self) -> list[StageCost]:
+        """What a step of each stage computes; it is counted only where a budget asks for it."""
+        if self.stage_options.patch_passes is None:
+            return super().stage_costs
+        asked, schedule = self.first_stage, self.schedule
+        size = asked.latent_batch_size or schedule.batch_size
+        labelled = asked.latent_labelled_per_batch or schedule.labelled_per_batch
+        first_batch = (labelled, size - labelled if self.changes.with_lrl else 0)
+        second_batch = (schedule.labelled_per_batch, schedule.batch_size - schedule.labelled_per_batch)
+        parts = {"latent": (self.first_method, first_batch), "posterior": (self.method, second_batch)}
+        patch, device = self.data.patch_size, self.device
+        return [
+            StageCost(name, 0.5, passes_per_step(method, patch, *batch, device))
+            for name, (method, batch) in parts.items()
+        ]
 
     @cached_property
     def teacher(self) -> nn.Module:

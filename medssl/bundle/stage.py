@@ -1,5 +1,6 @@
 """A stage of training: how long it is, what it draws from, its optimiser and its trainer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from monai.engines import Evaluator
 from torch import nn
 from torch.utils.data import DataLoader
 
+from medssl.bundle.compute import StageCost, ends_by_share, ends_within, steps_of_an_epoch, steps_within
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.core.options import option
@@ -27,7 +29,14 @@ class StageOptions:
         None, "labelled patches in each step; default: half of batch_size", at_least=1
     )
     learning_rate: float = option(0.0001, "learning rate of Adam at the first step", at_least=0)
+    weight_decay: float = option(0.0, "weight decay; above 0 the optimiser is AdamW", at_least=0)
+    warm_up_steps: int = option(0, "steps in which the learning rate of each stage rises from 0", at_least=0)
     max_epochs: int | None = option(None, "number of epochs; default: the data set's", at_least=1)
+    patch_passes: int | None = option(
+        None,
+        "compute of all stages in patches, forward and backward; a teacher's count a third; replaces max_epochs",
+        at_least=1,
+    )
     steps_per_epoch: int | None = option(
         None, "steps in each epoch; default: counted from the cases, as in the thesis", at_least=1
     )
@@ -43,6 +52,17 @@ class ScanSchedule:
         self.labelled_per_batch = options.labelled_per_batch or self.batch_size // 2
         self.epochs = options.max_epochs or data.facts.epochs
         self.steps_per_epoch = options.steps_per_epoch or data.steps_per_epoch(self.batch_size)
+        self._asked_steps = options.steps_per_epoch
+
+    def divide(self, stages: Sequence[StageCost], budget: int | None) -> list[int]:
+        """The last epoch of each stage; with a budget of patch passes, all epochs follow from it."""
+        if budget is None:
+            return ends_by_share(self.epochs, [stage.share for stage in stages])
+        steps = steps_within(budget, stages)
+        self.steps_per_epoch = self._asked_steps or steps_of_an_epoch(steps)
+        ends = ends_within(steps, self.steps_per_epoch)
+        self.epochs = ends[-1]
+        return ends
 
     @property
     def whole(self) -> Schedule:
@@ -108,14 +128,28 @@ def stage_trainer(
     last_epoch: int,
     first_epoch: int = 0,
     cosine_steps: int | None = None,
+    weight_decay: float = 0.0,
+    warm_up_steps: int = 0,
     **handled: Any,
 ) -> MethodTrainer:
     """The trainer of a stage on scans: Adam, with a cosine over its steps.
 
-    cosine_steps: length of the cosine; that of the stage by default. handled: as in `session_trainer`.
+    cosine_steps: length of the cosine; that of the stage by default. weight_decay: above 0 the optimiser is AdamW.
+    warm_up_steps: in which the learning rate rises before the cosine. handled: as in `session_trainer`.
     """
     learning = [parameter for parameter in method.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(learning, lr=learning_rate, fused=True)
+    kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
+    optimizer = kind(learning, lr=learning_rate, weight_decay=weight_decay, fused=True)
     steps = cosine_steps or (last_epoch - first_epoch) * len(loader)
-    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
+    scheduler = _rate_of(optimizer, steps, warm_up_steps)
     return session_trainer(method, optimizer, scheduler, loader, session, validator, last_epoch, first_epoch, **handled)
+
+
+def _rate_of(optimizer: torch.optim.Optimizer, steps: int, warm_up_steps: int) -> torch.optim.lr_scheduler.LRScheduler:
+    """A cosine from the learning rate to 0 over `steps`, after a straight rise over the first of them, where asked."""
+    warm_up = min(warm_up_steps, steps // 2)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps - warm_up)
+    if not warm_up:
+        return falling
+    rising = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / warm_up, 1.0, warm_up)
+    return torch.optim.lr_scheduler.SequentialLR(optimizer, [rising, falling], [warm_up])

@@ -11,7 +11,9 @@ import torch
 from monai.engines import SupervisedEvaluator
 from monai.inferers import SlidingWindowInferer
 from torch import nn
+from torch.utils.data import DataLoader
 
+from medssl.bundle.compute import StageCost, passes_per_step
 from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation, tell_stride, window_of
 from medssl.bundle.keys import given_by_name, given_options
 from medssl.bundle.memory_need import cached_bytes, require_training_memory, training_bytes
@@ -27,7 +29,8 @@ from medssl.engine.trainer import MethodTrainer
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.export import require_bundle
 from medssl.losses.segmentation import DiceCE
-from medssl.methods.method import Method
+from medssl.methods.method import EarlierStage, Method, Schedule
+from medssl.methods.parts import take_weights
 from medssl.methods.registry import find_method
 
 PARTS = (ScanDataOptions, SessionOptions, NetworkOptions, StageOptions, InferenceOptions)
@@ -95,14 +98,37 @@ class ScanTraining:
         return prepared_network(self.built_network, self.device, self.network_options, self.session_options)
 
     @cached_property
+    def stages(self) -> list[EarlierStage]:
+        """All stages of the training, the method's own last."""
+        kind = find_method(self.method_name)
+        earlier = list(kind.earlier_stages(self.method_options))
+        left = 1.0 - sum(stage.share for stage in earlier)
+        return [*earlier, EarlierStage(self.method_name.rpartition(":")[2], kind, self.method_options, left)]
+
+    @cached_property
     def schedule(self) -> ScanSchedule:
+        """How long the training is; with a budget of patch passes, a step of each stage is measured for it."""
         return ScanSchedule(self.data, self.stage_options)
+
+    @property
+    def last_epochs(self) -> list[int]:
+        """The last epoch of each stage."""
+        return self.schedule.divide(self.stage_costs, self.stage_options.patch_passes)
+
+    def stage_method(self, number: int) -> Method:
+        """The method of a stage, made anew; it starts from the weights that the network has now."""
+        stage, first = self.stages[number], self.first_epoch_of(number)
+        steps = self.schedule.steps_per_epoch
+        schedule = Schedule((self.last_epochs[number] - first) * steps, steps)
+        return stage.method(self.network, scan_loss(), stage.options, schedule)
+
+    def first_epoch_of(self, number: int) -> int:
+        """The epoch after which a stage begins."""
+        return self.last_epochs[number - 1] if number else 0
 
     @cached_property
     def method(self) -> Method:
-        kind = find_method(self.method_name)
-        loss = DiceCE(ce_weight=1.0, dice_weight=2.0)
-        return kind(self.network, loss, self.method_options, self.schedule.whole)
+        return self.stage_method(len(self.stages) - 1)
 
     @property
     def evaluated(self) -> nn.Module:
@@ -129,17 +155,62 @@ class ScanTraining:
 
     @cached_property
     def trainer(self) -> MethodTrainer:
-        loader = patch_loader(self.dataset, self.schedule, self.session)
+        """The trainer of the last stage."""
+        return self.trainer_of_stage(len(self.stages) - 1, self.method, self.validator)
+
+    def trainer_of_stage(self, number: int, method: Method, validator: SupervisedEvaluator) -> MethodTrainer:
+        asked, stage = self.stage_options, self.stages[number]
         return stage_trainer(
-            self.method,
-            loader,
+            method,
+            self._loader_of(stage.method),
             self.session,
-            self.validator,
-            self.stage_options.learning_rate,
-            self.schedule.epochs,
-            cosine_steps=self.stage_options.cosine_steps,
-            max_grad_norm=self.stage_options.max_grad_norm,
+            validator,
+            asked.learning_rate,
+            self.last_epochs[number],
+            self.first_epoch_of(number),
+            cosine_steps=asked.cosine_steps,
+            weight_decay=asked.weight_decay,
+            warm_up_steps=asked.warm_up_steps,
+            max_grad_norm=asked.max_grad_norm,
+            **self._kept_as(number),
         )
+
+    def run_earlier_stages(self) -> None:
+        """Train the stages before the last one; each hands what it evaluates on to the next."""
+        for number in range(len(self.stages) - 1):
+            method = self.stage_method(number)
+            self.trainer_of_stage(number, method, self.validator_of(method.evaluated)).run()
+            take_weights(self.network, method.evaluated)
+
+    def _loader_of(self, kind: type[Method]) -> DataLoader:
+        """Batches for a stage: of both kinds of patches, or as many labelled ones alone."""
+        if kind.needs_unlabelled:
+            return patch_loader(self.dataset, self.schedule, self.session)
+        size = self.schedule.batch_size
+        return patch_loader(self.dataset, self.schedule, self.session, labelled_per_batch=size, with_unlabelled=False)
+
+    def _kept_as(self, number: int) -> dict[str, Any]:
+        """Names of a stage in records, and of its checkpoints; a training of one stage has none."""
+        if len(self.stages) == 1:
+            return {}
+        folders = [f"checkpoints_{stage.name}" for stage in self.stages[:-1]] + ["checkpoints"]
+        followed_by = folders[number + 1] if number + 1 < len(folders) else None
+        return {"stage": self.stages[number].name, "checkpoints": folders[number], "followed_by": followed_by}
+
+    @cached_property
+    def stage_costs(self) -> list[StageCost]:
+        """What a step of each stage computes; it is counted only where a budget asks for it."""
+        if self.stage_options.patch_passes is None:
+            return [StageCost(stage.name, stage.share, 1.0) for stage in self.stages]
+        return [StageCost(stage.name, stage.share, self._passes_of(stage)) for stage in self.stages]
+
+    def _passes_of(self, stage: EarlierStage) -> float:
+        size, labelled = self.schedule.batch_size, self.schedule.labelled_per_batch
+        learns_mixed = self.session.method_facts.learns_from_unlabelled and stage.method.needs_unlabelled
+        counts = (labelled, size - labelled) if learns_mixed else (size, 0)
+        with torch.random.fork_rng():  # a method may draw weights
+            method = stage.method(self.network, scan_loss(), stage.options)
+        return passes_per_step(method, self.data.patch_size, *counts, self.device)
 
     def check(self) -> None:
         """Say what is going to be done; raise before anything is written, what takes least time first.
@@ -170,7 +241,7 @@ class ScanTraining:
             network=self.network,
             input=f"{size_text(patch)} voxels, {schedule.batch_size} patches a step",
             voxels_per_step=schedule.batch_size * math.prod(patch),
-            epochs=schedule.epochs,
+            epochs=self.last_epochs[-1],
             steps_per_epoch=schedule.steps_per_epoch,
             device=self.device,
             folder=self.session.path,
@@ -195,6 +266,11 @@ class ScanTraining:
     def _described_method(self) -> Any:
         """What the session notes of the method: anything with `facts`."""
         return find_method(self.method_name)
+
+
+def scan_loss() -> DiceCE:
+    """The segmentation loss of every method for scans, with the thesis' weights."""
+    return DiceCE(ce_weight=1.0, dice_weight=2.0)
 
 
 def trainer_of(training: Any, max_epochs: int | None = None) -> MethodTrainer:

@@ -74,6 +74,9 @@ class RecordProgress:
         self.folder.record("epoch", epoch=epoch, step=step, seconds=round(seconds, 3), **self._named, **sums)
         if self.tracker.run_id is not None and self.folder.facts().get("mlflow_run_id") != self.tracker.run_id:
             self.folder.update(tracking_uri=self.tracker.tracking_uri, mlflow_run_id=self.tracker.run_id)
+        self.folder.record(
+            "passes", epoch=epoch, step=step, **self._named, **trainer.passes.of_all_processes().to_json()
+        )
         self.tracker.log_metrics([(at, self._tracked(values)) for at, values in self._rows])
         self.tracker.log_metrics([(step, self._tracked(sums, "epoch_"))])
         self._rows = []
@@ -88,6 +91,10 @@ class RecordProgress:
         return {f"{self._prefix}{kind}{name}": value for name, value in values.items()}
 
     def _end(self, trainer: MethodTrainer) -> None:
+        passes = trainer.passes.of_all_processes().to_json()
+        stage = self._named.get("stage", "training")
+        if self.folder.is_writer:
+            self.folder.update(patch_passes={**self.folder.facts().get("patch_passes", {}), stage: passes})
         self.tracker.rest()
 
     def _record_failure(self, trainer: MethodTrainer, error: BaseException) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import ignite.distributed as idist
@@ -17,6 +18,7 @@ from torch.utils.data import DataLoader
 from medssl.core.errors import CheckpointError, ConfigError, MedsslError
 from medssl.core.flags import flag
 from medssl.core.seeding import seed_everything
+from medssl.engine.patch_passes import PatchPasses, counted_passes
 
 
 class TrainingDiverged(MedsslError):
@@ -67,6 +69,7 @@ class MethodTrainer(Trainer):
         self.method = method.to(device)  # its networks are there already; its buffers need not be
         self.optimizer, self.lr_scheduler, self.seed = optimizer, lr_scheduler, seed
         self.max_grad_norm = max_grad_norm
+        self.passes = PatchPasses()
         self.first_epoch = self.state.epoch = first_epoch
         self.steps_per_epoch = len(train_data_loader)
         self.at_end = contextlib.ExitStack()  # what handlers leave to be done when `run` ends, also by an error
@@ -112,6 +115,7 @@ class MethodTrainer(Trainer):
             "optimizer": self.optimizer.state_dict(),
             "scheduler": scheduler,
             "scaler": self.grad_scaler.state_dict(),
+            "passes": asdict(self.passes),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # type: ignore[override]
@@ -127,6 +131,7 @@ class MethodTrainer(Trainer):
             if self.lr_scheduler is not None:
                 self._resume_schedule(self.lr_scheduler, state["scheduler"])
             self.grad_scaler.load_state_dict(state["scaler"])
+            self.passes = PatchPasses(**state.get("passes", {}))  # not counted by runs of before
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(
                 f"the checkpoint does not fit this configuration ({str(error).splitlines()[0]}). "
@@ -165,7 +170,7 @@ class MethodTrainer(Trainer):
         }
         self.method.train()
         self.optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self.state.device.type, enabled=self.amp):
+        with counted_passes(self.method, self.passes), torch.autocast(self.state.device.type, enabled=self.amp):
             losses = self.step_module(batch)
         values = _mean_over_processes(losses)
         if not math.isfinite(values["loss"]):

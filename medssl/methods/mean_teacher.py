@@ -6,16 +6,16 @@ Tarvainen and Valpola, 2017; in 3-D as the semi-supervised literature runs it on
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from medssl.core.options import option
 from medssl.methods.facts import MethodFacts, coefficients_of
-from medssl.methods.method import Schedule
-from medssl.methods.parts import AveragedMethod, CountsSteps, sigmoid_ramp, teacher_probs
+from medssl.methods.parts import CountsSteps, sigmoid_ramp, teacher_probs
+from medssl.methods.scan_method import PretrainedOptions, ScanMethod
 
 
 @dataclass(frozen=True)
-class MeanTeacherOptions:
+class MeanTeacherOptions(PretrainedOptions):
     """What users may choose of Mean Teacher."""
 
     consistency_weight: float = option(
@@ -25,7 +25,7 @@ class MeanTeacherOptions:
     ema_decay: float = option(0.99, "decay of the moving average, which is the teacher", at_least=0, at_most=1)
 
 
-class MeanTeacher(CountsSteps, AveragedMethod):
+class MeanTeacher(CountsSteps, ScanMethod):
     """Segmentation loss on labels, plus squared error between the student's and the teacher's probabilities.
 
     The teacher sees the weak view of an unlabelled patch, the student its strong view; the teacher is evaluated. The
@@ -34,18 +34,11 @@ class MeanTeacher(CountsSteps, AveragedMethod):
 
     Options = MeanTeacherOptions
     facts = MethodFacts("Mean Teacher", True, 20, ("weak", "strong"), coefficients_of(MeanTeacherOptions))
-
-    def __init__(self, network: nn.Module, loss: nn.Module, options: Any = None, schedule: Schedule | None = None):
-        options = MeanTeacherOptions() if options is None else options
-        super().__init__(network, loss, options, schedule, ema_decay=options.ema_decay)
-
-    @property
-    def teachers(self) -> tuple[nn.Module, ...]:
-        return (self.averaged,)
+    teaches_itself = True
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         labelled = batch["is_labelled"].bool()
-        terms = self.loss(self.network(batch["image"][labelled]), batch["label"][labelled])
+        terms = self.labelled_terms(batch)
         taught = teacher_probs(self.averaged, batch["image"][~labelled])
         student = self.network(batch["strong"][~labelled]).softmax(1)
         consistency = (student - taught).square().mean()

@@ -1,6 +1,7 @@
 """What every training method is: a module from a batch to its named losses, and the facts that tables need of it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +23,16 @@ class NoOptions:
     """Of a method that leaves nothing to choose."""
 
 
+@dataclass(frozen=True)
+class EarlierStage:
+    """A stage before a method's own: its name, what learns in it with which options, its share of the compute."""
+
+    name: str
+    method: "type[Method]"
+    options: Any
+    share: float
+
+
 class Method(nn.Module, ABC):
     """Maps a batch to named scalar losses; `loss` is minimised, the others are recorded.
 
@@ -34,6 +45,12 @@ class Method(nn.Module, ABC):
     bundle: ClassVar[str] = ""  # the one bundle that trains it; any that trains in one stage by default
 
     Options: ClassVar[Any] = NoOptions
+    needs_unlabelled: ClassVar[bool] = True  # in its batches, where its facts say that it learns from them
+
+    @classmethod
+    def earlier_stages(cls, options: Any) -> Sequence[EarlierStage]:
+        """The stages before this one, in their order; each starts from what the one before it evaluates."""
+        return ()
 
     def __init__(
         self, network: nn.Module, loss: nn.Module, options: Any = None, schedule: Schedule | None = None
@@ -51,6 +68,11 @@ class Method(nn.Module, ABC):
     def evaluated(self) -> nn.Module:
         """The network that is validated, evaluated and exported."""
         return self.network
+
+    @property
+    def learners(self) -> tuple[nn.Module, ...]:
+        """Networks that learn; patches that go through them are counted."""
+        return (self.network,)
 
     @property
     def teachers(self) -> tuple[nn.Module, ...]:

@@ -40,15 +40,16 @@ def facts_of_title(title: str) -> MethodFacts | None:
 def _facts_by_title() -> dict[str, MethodFacts]:
     """Every known title -> its facts: of methods, of what modules name in `known_facts`, and of other packages.
 
-    A package adds its own by the entry point group `medssl.method_facts`.
+    A package adds its own by the entry point group `medssl.method_facts`; a title that medssl has, too, means medssl's.
     """
-    facts = [find_method(name).facts for name in method_names()]
-    facts += [known for module in _modules() for known in getattr(module, "known_facts", list)()]
+    facts: list[MethodFacts] = []
     for entry in importlib.metadata.entry_points(group="medssl.method_facts"):
         try:
             facts += entry.load()()
         except (ImportError, MedsslError):  # an extra that is not installed
             continue
+    facts += [known for module in _modules() for known in getattr(module, "known_facts", list)()]
+    facts += [find_method(name).facts for name in method_names()]
     return {known.title.casefold(): known for known in facts}
 
 

@@ -60,6 +60,7 @@ _ATTRIBUTES = frozenset(
         "require_finished",
         "role",
         "run",
+        "run_earlier_stages",
         "run_first",
         "size",
         "strong",

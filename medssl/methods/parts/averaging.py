@@ -62,3 +62,17 @@ def teacher_probs(network: nn.Module, images: Tensor) -> Tensor:
     """Probabilities (B, C, *spatial) of a network that teaches, in evaluation mode; its own mode stays as it was."""
     with mc_dropout(network, enabled=False):
         return torch.softmax(network(images), dim=1)
+
+
+NOISE, MOST_NOISE = 0.1, 0.2  # of images in [-1, 1]: standard deviation, and what it is cut at
+
+
+@torch.no_grad()
+def noisy_passes(network: nn.Module, images: Tensor, passes: int) -> Tensor:
+    """Probabilities (passes, B, C, *spatial) of passes with dropout, each on images with noise of its own."""
+    probs = []
+    with mc_dropout(network):
+        for _ in range(passes):
+            noise = (torch.randn_like(images) * NOISE).clamp(-MOST_NOISE, MOST_NOISE)
+            probs.append(torch.softmax(network(images + noise), dim=1))
+    return torch.stack(probs)
