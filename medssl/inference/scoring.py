@@ -43,7 +43,9 @@ class ScoringOptions:
     """How predictions of scans are compared with labels."""
 
     pavpu_region: str = option(
-        "scan", "where PAvPU counts: in the whole scan, in the body, or near the structures of the label", choices=REGIONS
+        "scan",
+        "where PAvPU counts: in the whole scan, in the body, or near the structures of the label",
+        choices=REGIONS,
     )
     pavpu_distance_mm: float = option(
         10.0, "pavpu_region structures: voxels at most this far from a structure count, in mm", at_least=0
@@ -118,7 +120,6 @@ class CaseScoring:
             UCE.name: uce(entropy / np.log2(len(prediction.probs)), correct),
             ECE.name: ece(prediction.probs, label),
         }
-
 
     def counted_voxels(self, case: dict[str, Any], prediction: Prediction, label: np.ndarray) -> np.ndarray | None:
         """The voxels that PAvPU counts, the same whatever was predicted; None for all."""

@@ -1,6 +1,7 @@
 """Results along one series of samples are those of plain runs with as many samples, and land in samples.csv."""
 
 import csv
+import json
 import math
 import shutil
 from collections import defaultdict
@@ -78,7 +79,7 @@ def test_predictions_on_the_way_equal_plain_ones_on_the_scans_grid(network, tmp_
 
 
 def test_table_agrees_with_the_runs_evaluation_at_its_number_of_samples(run_copy):
-    rows = rows_of(write_sample_curve(run_copy, [2, 1]))
+    rows = rows_of(write_sample_curve(run_copy, [2, 1], mode="fast"))  # the mode of its evaluation
     evaluated = defaultdict(list)
     for row in rows_of(run_copy / "evaluation" / "per_case.csv"):
         evaluated[row["case"]].append(row)
@@ -89,6 +90,28 @@ def test_table_agrees_with_the_runs_evaluation_at_its_number_of_samples(run_copy
         assert float(two["dice"]) == pytest.approx(np.mean([float(row["dice"]) for row in expected]), abs=1e-6)
         assert (two["pavpu"], two["ece"]) == (expected[0]["pavpu"], expected[0]["ece"])
         assert one["ece"] != two["ece"] and min(float(one["seconds"]), float(two["seconds"])) >= 0
+
+
+def test_samples_are_drawn_in_exact_unless_another_mode_is_asked_for(run_copy):
+    exact, fast = (rows_of(write_sample_curve(run_copy, [1, 4], limit=1, mode=mode)) for mode in (None, "fast"))
+    assert {row["mode"] for row in exact} == {"exact"} and {row["mode"] for row in fast} == {"fast"}
+    # in fast the windows over a voxel share its samples, so that fewer passes are made
+    assert [row["ece"] for row in exact] != [row["ece"] for row in fast]
+
+
+def test_time_of_a_patch_is_measured_for_every_number_of_samples(run_copy, monkeypatch):
+    asked = []
+    real = MCDropoutInferer.running_statistics
+
+    def noted(inferer, inputs, network, counts):
+        asked.append((tuple(inputs.shape), tuple(counts)))
+        return real(inferer, inputs, network, counts)
+
+    monkeypatch.setattr(MCDropoutInferer, "running_statistics", noted)
+    rows = rows_of(write_sample_curve(run_copy, [1, 3], limit=1))
+    patch = (1, 1, *json.loads((run_copy / "evaluation" / "settings.json").read_text())["window"])
+    assert asked.count((patch, (1,))) == asked.count((patch, (3,))) == 3  # each by itself, three times
+    assert all(float(row["patch_seconds"]) > 0 for row in rows)
 
 
 def test_only_the_first_cases_are_taken_where_asked(run_copy):
