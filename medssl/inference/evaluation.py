@@ -49,8 +49,8 @@ class Evaluation:
 
     Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). pavpu_window and
     pavpu_threshold_bits are those of `CaseScoring`; the last three are those of `ScoringOptions`, None for what the
-    evaluation before in this folder, or of the run's test cases, had. Cases are scored and written in `metric_workers` processes while the next is predicted: 0 for none,
-    None for as many as pay. The rows are the same.
+    evaluation before in this folder, or of the run's test cases, had. Cases are scored and written in `metric_workers`
+    processes while the next is predicted: 0 for none, None for as many as pay. The rows are the same.
     """
 
     predictor: Predictor

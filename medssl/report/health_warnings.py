@@ -25,8 +25,8 @@ def health_warnings(run: Run) -> list[str]:
         return []
     return [
         f"v.v reached {largest['v_squared']:,.0f} at step {largest.get('step', '?')}. At the thesis' learning rate of "
-        f"1e-4 it stays below {limit:g}. Samples of latents this long are mostly noise, and the KL of the product, flat "
-        "in the length of v, does not bring it back. Train with a smaller --latent_learning_rate, such as 0.0001."
+        f"1e-4 it stays below {limit:g}. Samples of latents this long are mostly noise. The KL of the product is flat "
+        "in the length of v and does not bring it back. Train with a smaller --latent_learning_rate, such as 0.0001."
     ]
 
 

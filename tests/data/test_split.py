@@ -56,7 +56,7 @@ def test_upper_bound_with_all_labels_says_that_nothing_is_kept_for_validation(ca
     assert "labelled 160: these are all training cases with a label" in capsys.readouterr().out
     split_cases(source_of("kits19", 210), labelled=10)
     assert capsys.readouterr().out == ""
-    with pytest.raises(ConfigError, match="144 training cases.*--validation 0"):
+    with pytest.raises(ConfigError, match=r"144 training cases.*--validation 0"):
         split_cases(source_of("kits19", 210), labelled=159)
     assert split_cases(source_of("kits19", 210), labelled=150, validation=10).counts["validation"] == 10
 

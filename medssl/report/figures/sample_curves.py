@@ -53,7 +53,7 @@ def mean_curve(rows: Sequence[SampleRow], measure: str) -> tuple[NDArray[np.floa
 
 @styled
 def sample_curves(rows: Sequence[SampleRow], task: Task) -> Figure:
-    """Panels of the mean over the cases against T: time (of a patch, too, where it was measured), the task's metrics."""
+    """Panels of the mean over the cases against T: time (of a patch, too, if it was measured), the task's metrics."""
     figure = Figure(figsize=(PAGE_WIDTH_IN, 2.7), layout="constrained")
     time, *panels = figure.subplots(1, 1 + len(task.sampled))
     _draw_curve(time, rows, TIME, f"time per {task.case} (s)")
