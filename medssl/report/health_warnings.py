@@ -6,7 +6,7 @@ from medssl.report.figures.health import health_records
 from medssl.report.run import Run
 
 # v.v adds up over the latent dimensions D. Measured on hippocampus with D = 32: 4.4 after 500 steps at the thesis'
-# learning rate, 1e-4, and 15,400 to 63,000 at 5e-3, where the latents are noise. At the first step it is about D / 3.
+# learning rate, 1e-4, and 15,400 to 63,000 at 5e-3, where the latents are noise. At the first step it is about D / 4.
 # So these lie above all that the thesis' rate gives, and far below all that was seen to explode.
 LARGEST_V_SQUARED = 100.0
 LARGEST_V_SQUARED_PER_DIMENSION = 3.0  # takes over where there are more than 33 dimensions; the thesis has 256

@@ -13,8 +13,8 @@ def samples_table(run_folder: Path, task: Task) -> Table:
     """Mean over the cases of what the task measures, and of the time, at each T. Raises DataError."""
     rows = read_samples(run_folder, task)
     mode = sampling_mode(run_folder)
-    cases = f"means over the {task.cases}" + (f", mode {mode}" if mode else "")
-    table = Table(title=f"Number of samples T: {cases}", title_justify="left", box=box.SIMPLE)
+    title = f"Means over the {task.cases}" + (f", mode {mode}" if mode else "")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE)
     times = {TIME: f"s per {task.case}"}
     if rows and PATCH_TIME in rows[0]:
         times[PATCH_TIME] = "s per patch"
