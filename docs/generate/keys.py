@@ -11,6 +11,7 @@ from medssl.bundle.gbdl import GBDLTraining
 from medssl.bundle.scan_data import ScanDataOptions
 from medssl.bundle.training import ScanTraining
 from medssl.core.key_facts import STORED
+from medssl.inference.scoring import ScoringOptions
 from medssl.methods.registry import find_method, method_names
 from medssl.methods.variants import VARIANTS
 from natural_image_ext.bundle.begin import PICTURE_PARTS, SCENE_PARTS
@@ -38,7 +39,7 @@ def all_keys() -> dict[str, list[dict[str, Any]]]:
     one_stage = [name for name in method_names() if not find_method(name).bundle]
     methods = [{**key, "method": name} for name in one_stage for key in _keys_of(find_method(name).Options)]
     pictures, scenes = _keys_of(*PICTURE_PARTS), _keys_of(*SCENE_PARTS)
-    slices = [{**key, "overlay": "scans"} for key in _keys_of(ScanDataOptions)]
+    slices = [{**key, "overlay": "scans"} for key in _keys_of(ScanDataOptions, ScoringOptions)]
     return {
         "gbdl": _listed("variant", "latent", "num_classes") + gbdl,
         "mcdropout_unet3d": _listed("num_classes") + scans,

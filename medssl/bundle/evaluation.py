@@ -17,6 +17,7 @@ from medssl.inference.evaluation import Evaluation
 from medssl.inference.export import export_bundle
 from medssl.inference.mc_dropout import MCDropoutInferer
 from medssl.inference.predictor import Predictor
+from medssl.inference.scoring import ScoringOptions
 from medssl.report.finish import finish_run
 
 
@@ -47,9 +48,15 @@ class ScanEvaluation:
     """Exports and tests the network of a finished training on scans."""
 
     def __init__(
-        self, network: nn.Module, data: ScanData, session: Session, bundle_root: str | Path, options: InferenceOptions
+        self,
+        network: nn.Module,
+        data: ScanData,
+        session: Session,
+        bundle_root: str | Path,
+        options: InferenceOptions,
+        scoring: ScoringOptions,
     ) -> None:
-        self.network, self.options = network, options
+        self.network, self.options, self.scoring = network, options, scoring
         self.data, self.session, self.bundle_root = data, session, bundle_root
 
     @cached_property
@@ -75,5 +82,6 @@ class ScanEvaluation:
         export_bundle(self.session.folder, self.bundle_root, self.predictor, definition)
         output = self.session.folder.path / "evaluation"
         cases = self.data.split.role("test")
-        Evaluation(self.predictor, cases, output, metric_workers=self.options.metric_workers).run()
+        workers = self.options.metric_workers
+        Evaluation(self.predictor, cases, output, metric_workers=workers, **self.scoring.settings()).run()
         finish_run(self.session.folder, self.session.tracker)

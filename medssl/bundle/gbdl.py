@@ -15,6 +15,7 @@ from medssl.bundle.training import PARTS, ScanTraining
 from medssl.core.errors import ConfigError
 from medssl.core.options import option
 from medssl.core.progress import say
+from medssl.engine.latent_length import LatentLength
 from medssl.engine.trainer import MethodTrainer, place
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.reconstructions import write_reconstructions
@@ -121,6 +122,8 @@ class GBDLTraining(ScanTraining):
     @cached_property
     def first_trainer(self) -> MethodTrainer:
         asked = self.first_stage
+        validator = self.validator_of(self.pseudo_labels)
+        LatentLength(self.teacher).attach(validator)
         loader = patch_loader(
             self.dataset,
             self.schedule,
@@ -133,7 +136,7 @@ class GBDLTraining(ScanTraining):
             self.first_method,
             loader,
             self.session,
-            self.validator_of(self.pseudo_labels),
+            validator,
             asked.latent_learning_rate or self.stage_options.learning_rate,
             self.first_epochs,
             cosine_steps=asked.latent_steps,

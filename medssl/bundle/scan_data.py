@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from medssl.bundle.keys import given_options
 from medssl.core.options import option
 from medssl.data.dataset_check import check_split
-from medssl.data.datasets import DatasetFacts, DataSource, open_dataset
+from medssl.data.datasets import AROUND_STRUCTURES, AT_CENTRE, DatasetFacts, DataSource, open_dataset
 from medssl.data.findings import require_valid, warning_lines
 from medssl.data.mixing import MixedDataset, training_dataset
 from medssl.data.pipeline import Pipeline
@@ -22,6 +22,8 @@ from medssl.methods.facts import MethodFacts
 
 Sizes = list[int]
 CHECKS = "data_checks.json"
+ON_LABEL = "label"
+REGIONS = (AROUND_STRUCTURES, AT_CENTRE, ON_LABEL)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,12 @@ class ScanDataOptions:
         None, "[height, width] of the region that patches come from", at_least=1, length=2
     )
     patch_size: Sizes | None = option(None, "[height, width, depth] of patches and windows", at_least=1, length=3)
+    region: str | None = option(
+        None,
+        "where the region lies: around structures (training only; default), at the centre of all slices (test, too: "
+        "thesis, appendix A), or on the label (as paper_crop)",
+        choices=REGIONS,
+    )
     paper_crop: bool = option(False, "centre the region of every case on its label, of test cases too; reports say so")
     cache: str = option(
         "memory", "where prepared cases are kept between epochs", choices=("memory", "disk", "none"), incidental=True
@@ -93,7 +101,10 @@ class ScanData:
     @cached_property
     def pipeline(self) -> Pipeline:
         asked = self.options
-        return Pipeline(self.facts, asked.slice_size, asked.region_size, asked.patch_size, asked.paper_crop)
+        sizes = (asked.slice_size, asked.region_size, asked.patch_size)
+        on_label = asked.paper_crop or asked.region == ON_LABEL
+        region = None if asked.region == ON_LABEL else asked.region
+        return Pipeline(self.facts, *sizes, on_label, region=region)
 
     @property
     def patch_size(self) -> tuple[int, int, int]:

@@ -11,6 +11,7 @@ from torch import nn
 
 from medssl.core.memory import available_bytes, gigabytes
 from medssl.core.progress import is_first_process, say
+from medssl.report.health_warnings import health_warnings
 from medssl.report.run import Run
 from medssl.report.run_page import no_scores_text
 from medssl.report.runs import load_run
@@ -88,6 +89,8 @@ def tell_end(run: Path, commands: Sequence[str]) -> None:
     if not is_first_process():
         return
     finished = load_run(run)
+    for warning in health_warnings(finished):
+        say(f"warning: {warning}")
     if finished.per_case:
         tell_table(finished)
     else:

@@ -28,12 +28,13 @@ from medssl.data.scan_shapes import require_fitting_patch
 from medssl.engine.trainer import MethodTrainer
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.export import require_bundle
+from medssl.inference.scoring import ScoringOptions
 from medssl.losses.segmentation import DiceCE
 from medssl.methods.method import EarlierStage, Method, Schedule
 from medssl.methods.parts import take_weights
 from medssl.methods.registry import find_method
 
-PARTS = (ScanDataOptions, SessionOptions, NetworkOptions, StageOptions, InferenceOptions)
+PARTS = (ScanDataOptions, SessionOptions, NetworkOptions, StageOptions, InferenceOptions, ScoringOptions)
 
 
 class ScanTraining:
@@ -63,6 +64,7 @@ class ScanTraining:
         self.network_options = given_options(NetworkOptions, own[NetworkOptions])
         self.stage_options = given_options(StageOptions, own[StageOptions])
         self.inference_options = given_options(InferenceOptions, own[InferenceOptions])
+        self.scoring_options = given_options(ScoringOptions, own[ScoringOptions])
         kind = find_method(method)
         given = {**given_by_name(names_of(kind.Options)), **(options or {})}
         self.method_options = make_options(kind.Options, given)
@@ -250,8 +252,8 @@ class ScanTraining:
 
     def finish(self) -> None:
         """Export, test, finish the run, and say what came of it."""
-        evaluation = ScanEvaluation(self.evaluated, self.data, self.session, self.bundle_root, self.inference_options)
-        evaluation.run()
+        options = (self.inference_options, self.scoring_options)
+        ScanEvaluation(self.evaluated, self.data, self.session, self.bundle_root, *options).run()
         tell_end(self.session.path, commands_after_scans(self.session.path))
 
     def _memory_bytes(self) -> int | None:

@@ -46,11 +46,20 @@ def report(
 
 
 def _report_of(folder: Path) -> None:
-    from medssl.report import PAPER_CROP_NOTICE, load_run, no_scores_text, summary_table, write_report
+    from medssl.report import (
+        PAPER_CROP_NOTICE,
+        health_warnings,
+        load_run,
+        no_scores_text,
+        summary_table,
+        write_report,
+    )
 
     run = load_run(folder)
     if run.paper_crop:
         say(PAPER_CROP_NOTICE)
+    for warning in health_warnings(run):
+        say(f"warning: {warning}")
     console.print(summary_table(run) if run.per_case else no_scores_text(run))
     with work("drawing the report"):
         page = write_report(folder)

@@ -18,13 +18,23 @@ def samples(
     run: FinishedRun,
     values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples to try.")] = "1,2,5,10,20,50",
     cases: TestCases = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="How samples are drawn: exact, fast or reference; default: exact, as figure 3.2 of the thesis needs "
+            "it. In exact, T samples are T passes over every window. In fast, overlapping windows are samples, too, so "
+            "that the curve against T is flat."
+        ),
+    ] = None,
     trust: Trust = False,
 ) -> None:
     """Measure quality and time for several numbers of samples.
 
-    The results are written to RUN/samples.csv. The report shows them.
+    The results are written to RUN/samples.csv: Dice, PAvPU and ECE, the time of a scan and that of one patch. The
+    report shows them.
     """
     counts = rising_counts(numbers_of(values, "values", "1,5,20"))
+    checked_sampling({"mode": mode})
     if not run.is_dir():
         bundle_root(run)  # says which folder is nearest
     if not (run / "run.json").is_file():
@@ -32,11 +42,17 @@ def samples(
     say(f"Predicting test cases of {run} with {', '.join(map(str, counts))} samples ...")
     with work("loading libraries"):
         from medssl.core.run_folder import read_facts
+        from medssl.report.samples_table import samples_table
         from medssl.report.tasks import task_of
 
         task = task_of(read_facts(run), run / "run.json")
-    trusted = {"trust": True} if trust else {}  # a task of another package may not know it
-    path = task.write_sample_curve(run, counts, cases, **trusted)
+    if mode is not None and not task.of_scans:
+        raise ConfigError(f"--mode {mode}: only runs on scans have modes of sampling, {run} has none. Leave it out.")
+    # a task of another package may know neither of them
+    given = {name: value for name, value in (("mode", mode), ("trust", trust or None)) if value is not None}
+    path = task.write_sample_curve(run, counts, cases, **given)
+    if path.is_file():
+        console.print(samples_table(run, task))
     console.print(f"{path}: shown by 'medssl report {run}'")
 
 

@@ -13,6 +13,7 @@ from medssl.data.phantom import write_phantoms
 
 Case = dict[str, Any]
 SOFT_TISSUE_HU = (-100.0, 250.0)
+AROUND_STRUCTURES, AT_CENTRE = "structures", "centre"  # where the region of a slice lies
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,15 @@ class Geometry:
     """How a scan becomes the network's grid, thesis appendix A: resized slices, a region of them, random patches.
 
     slice_size and region_size are (height, width) or None to keep the scan's own; patch_size is (height, width, depth).
+    region: "structures" is around the structures of labelled training cases, around the body of unlabelled ones, and
+    whole slices elsewhere; "centre" is the middle of every slice, in training, validation and prediction alike, as
+    appendix A has it.
     """
 
     slice_size: tuple[int, int] | None = (256, 256)
     region_size: tuple[int, int] | None = (160, 160)
     patch_size: tuple[int, int, int] = (128, 128, 32)
+    region: str = AROUND_STRUCTURES
 
 
 @dataclass(frozen=True)

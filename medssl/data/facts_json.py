@@ -4,19 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 from medssl.core.errors import ConfigError
-from medssl.data.datasets import DatasetFacts, Geometry, Target, dataset_facts
+from medssl.data.datasets import AROUND_STRUCTURES, DatasetFacts, Geometry, Target, dataset_facts
 from medssl.data.pipeline import Pipeline
 
 
 def facts_to_json(pipeline: Pipeline) -> dict[str, Any]:
     """Name, window, sizes, labels: what `facts_from_json` needs to prepare a scan as in training."""
     facts, geometry = pipeline.facts, pipeline.geometry
+    centred = {"region": geometry.region} if geometry.region != AROUND_STRUCTURES else {}
     return {
         "name": facts.name,
         "window": list(facts.window) if facts.window else None,
         "slice_size": list(geometry.slice_size) if geometry.slice_size else None,
         "region_size": list(geometry.region_size) if geometry.region_size else None,
         "patch_size": list(geometry.patch_size),
+        **centred,
         "label_map": {str(source): index for source, index in facts.target.label_map.items()},
         "structures": {str(index): name for index, name in facts.target.structures.items()},
     }
@@ -30,6 +32,7 @@ def facts_from_json(
     patch_size: list[int] | None = None,
     label_map: dict[str, int] | None = None,
     structures: dict[str, str] | None = None,
+    region: str = AROUND_STRUCTURES,
 ) -> DatasetFacts:
     """The facts written by `facts_to_json`; with a name alone, those of the data set as published."""
     facts = dataset_facts(name)
@@ -40,7 +43,7 @@ def facts_from_json(
                 "Use the bundle that a training on the folder has written."
             )
         return replace(facts, target=next(iter(facts.targets.values())))
-    geometry = Geometry(_pair(slice_size), _pair(region_size), (patch_size[0], patch_size[1], patch_size[2]))
+    geometry = Geometry(_pair(slice_size), _pair(region_size), (patch_size[0], patch_size[1], patch_size[2]), region)
     target = Target({int(k): v for k, v in label_map.items()}, {int(k): v for k, v in structures.items()})
     return replace(facts, window=_float_pair(window), geometry=geometry, target=target)
 

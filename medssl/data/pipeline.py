@@ -9,9 +9,9 @@ import torch
 from monai import transforms as mt
 from torch import Tensor
 
-from medssl.core.errors import DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.core.flags import flag
-from medssl.data.datasets import DatasetFacts, Geometry
+from medssl.data.datasets import AROUND_STRUCTURES, AT_CENTRE, DatasetFacts, Geometry
 from medssl.data.jitter import RandJitterd
 from medssl.data.patch_geometry import FLIPPED_AXIS, RecordedCropd, RecordedFlipd, RecordedRotationd
 from medssl.data.regions import BodyRegion, LabelRegion
@@ -28,8 +28,9 @@ BACKGROUND = -1.0  # air, the lower end of the window, after scaling to [-1, 1]
 class Pipeline:
     """The transforms of one data set; every stage of training and prediction takes them from here.
 
-    Sizes given here replace those of the data set's facts. paper_crop centres the region with the label, of unlabelled
-    and test cases too, as the papers do; reports then say so. strong: what the strong view of a patch has on top.
+    Sizes, and where the region lies, replace those of the data set's facts where they are given here. paper_crop
+    centres the region with the label, of unlabelled and test cases too, as the papers do; reports then say so. strong:
+    what the strong view of a patch has on top. Raises ConfigError for a region that is unknown or contradicts itself.
     """
 
     facts: DatasetFacts
@@ -41,9 +42,20 @@ class Pipeline:
     rotation_degrees: float = 10.0
     flip_probability: float = 0.5
     strong: StrongChanges = field(default_factory=StrongChanges)
+    region: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paper_crop", flag(self.paper_crop, "paper_crop"))
+        region = self.geometry.region
+        if region not in (AROUND_STRUCTURES, AT_CENTRE):
+            raise ConfigError(f"region '{region}' is unknown. Expected {AROUND_STRUCTURES} or {AT_CENTRE}.")
+        if self.is_centred and self.paper_crop:
+            raise ConfigError(f"region {AT_CENTRE} and paper_crop: a region has one place. Give one of them.")
+        if self.is_centred and self.geometry.region_size is None:
+            raise ConfigError(
+                f"region {AT_CENTRE}: the data set {self.facts.name} has no region_size. Give --region_size, such as "
+                "160,160."
+            )
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -52,13 +64,21 @@ class Pipeline:
             for name in ("slice_size", "region_size", "patch_size")
             if (size := getattr(self, name)) is not None
         }
+        if self.region is not None:
+            given["region"] = self.region
         return replace(self.facts.geometry, **given)
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether the region is the middle of every slice, in prediction, too."""
+        return self.geometry.region == AT_CENTRE
 
     def run_facts(self) -> dict[str, Any]:
         """What a run notes of its data."""
         return {
             "dataset": self.facts.name,
             "paper_crop": self.paper_crop and self.geometry.region_size is not None,
+            "region": self.geometry.region,
             "window": self.facts.window,
             "label_map": self.facts.target.label_map,
             "structures": self.facts.target.structures,
@@ -69,7 +89,8 @@ class Pipeline:
 
         In training the slices are cropped to the region: around the structures of a labelled case, around the body of
         an unlabelled one. Outside of training whole slices are kept, with their history, so that predictions can be
-        inverted to the scan's own grid. Only paper_crop lets labels decide what is seen of other cases.
+        inverted to the scan's own grid. Only paper_crop lets labels decide what is seen of other cases. The region
+        "centre" is cut from every slice, always; outside of it all is predicted as background.
         """
         crops_with_label = self.paper_crop and self.geometry.region_size is not None
         keys = ["image", "label"] if with_label or crops_with_label else ["image"]
@@ -82,7 +103,7 @@ class Pipeline:
         ]
         if "label" in keys:
             steps.append(mt.Lambdad("label", LabelMap(self.facts.target.label_map), track_meta=True))
-        steps += [self._intensity(), *self._spatial(keys, self._region(with_label, training))]
+        steps += [self._intensity(), *self._spatial(keys, self._region_crop(keys, with_label, training))]
         steps.append(mt.EnsureTyped(kept, dtype=[torch.float32, torch.uint8][: len(kept)], track_meta=not training))
         return mt.Compose([*steps, mt.SelectItemsd([*kept, "id"])])
 
@@ -116,26 +137,30 @@ class Pipeline:
             return mt.ScaleIntensityRanged("image", low, high, BACKGROUND, 1.0, clip=True)
         return mt.ScaleIntensityRangePercentilesd("image", 0.5, 99.5, BACKGROUND, 1.0, clip=True)
 
-    def _region(self, with_label: bool, training: bool) -> tuple[str, BodyRegion | LabelRegion] | None:
-        """The key that decides on the region, and how; None for whole slices."""
+    def _region_crop(self, keys: list[str], with_label: bool, training: bool) -> mt.Transform | None:
+        """The crop of the slices to the region; None for whole slices."""
         size = self.geometry.region_size
         if size is None:
             return None
+        if self.is_centred:
+            return mt.CenterSpatialCropd(keys, (*size, -1))
         if self.paper_crop:
-            return "label", LabelRegion(size, PAPER_SLICE_MARGIN)
-        if not training:
+            source, region = "label", LabelRegion(size, PAPER_SLICE_MARGIN)
+        elif not training:
             return None
-        return ("label", LabelRegion(size)) if with_label else ("image", BodyRegion(size))
+        else:
+            source, region = ("label", LabelRegion(size)) if with_label else ("image", BodyRegion(size))
+        return mt.CropForegroundd(keys, source, select_fn=region, allow_smaller=True)
 
-    def _spatial(self, keys: list[str], region: tuple[str, BodyRegion | LabelRegion] | None) -> list[mt.Transform]:
+    def _spatial(self, keys: list[str], crop: mt.Transform | None) -> list[mt.Transform]:
         size = self.geometry
         steps: list[mt.Transform] = []
         if size.slice_size is not None:
             # "nearest" would move the label by up to half a voxel against the image
             modes = ["bilinear", "nearest-exact"][: len(keys)]
             steps.append(mt.Resized(keys, (*size.slice_size, -1), mode=modes))
-        if region is not None:
-            steps.append(mt.CropForegroundd(keys, region[0], select_fn=region[1], allow_smaller=True))
+        if crop is not None:
+            steps.append(crop)
         steps.append(mt.SpatialPadd("image", size.patch_size, value=BACKGROUND))
         if "label" in keys:
             steps.append(mt.SpatialPadd("label", size.patch_size))

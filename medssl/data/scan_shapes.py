@@ -42,13 +42,16 @@ def require_fitting_patch(cases: Sequence[Case], pipeline: Pipeline) -> None:
 
 
 def grid_shape(shape: Sequence[int], pipeline: Pipeline, training: bool = False) -> Shape:
-    """A scan's (height, width, depth) after resizing, in training also after cropping to the region and padding."""
+    """A scan's (height, width, depth) after resizing, in training also after cropping to the region and padding.
+
+    The region "centre" is cut in prediction, too.
+    """
     geometry = pipeline.geometry
     height, width = geometry.slice_size or (shape[0], shape[1])
     depth = shape[2]
+    if geometry.region_size is not None and (training or pipeline.is_centred):
+        height, width = min(height, geometry.region_size[0]), min(width, geometry.region_size[1])
     if training:
-        if geometry.region_size is not None:
-            height, width = min(height, geometry.region_size[0]), min(width, geometry.region_size[1])
         patch = geometry.patch_size
         height, width, depth = max(height, patch[0]), max(width, patch[1]), max(depth, patch[2])
     return height, width, depth

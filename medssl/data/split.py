@@ -11,6 +11,7 @@ from typing import Any
 
 from medssl.core.errors import ConfigError, DataError
 from medssl.core.files import write_text_atomically
+from medssl.core.progress import say
 from medssl.core.stored_paths import WRITTEN, is_there, located, places_of_writing, tried_places
 from medssl.data.datasets import Case, DatasetFacts, DataSource
 
@@ -93,7 +94,8 @@ def split_cases(
     validation cases, fewer labels are a subset of more. A number below 1 is a fraction of what there is to choose from.
     With lists_dir, test.list gives the test cases and the first `labelled` cases of train.list are the labelled ones.
     Numbers left out come from the data set's facts; where they name a published preset (KiTS19 16/144), all its
-    training cases are used and none is kept for validation. Cases of one patient stay together; a case without a label
+    training cases are used and none is kept for validation. The same holds, and is told, where `labelled` asks for all
+    training cases: the upper bound of a table. Cases of one patient stay together; a case without a label
     can only be unlabelled.
     """
     facts = source.facts
@@ -105,7 +107,7 @@ def split_cases(
     else:
         pool, test_cases = _draw_test(source, facts.test_cases if test is None else test, split_seed)
         if validation is None:
-            validation = 0 if is_preset else facts.validation_cases
+            validation = 0 if is_preset or _takes_all_labels(pool, labelled) else facts.validation_cases
     validation_cases, pool = _take_validation(pool, validation, split_seed, ordered=lists_dir is not None)
     if lists_dir is None:
         pool = _shuffled_patients(pool, seed)
@@ -188,6 +190,15 @@ def _labelled_number(facts: DatasetFacts, pool: Sequence[Case], labelled: int | 
     return with_label if facts.name == "folder" else max(1, len(pool) // 10)
 
 
+def _takes_all_labels(pool: Sequence[Case], labelled: int | float | None) -> bool:
+    """Whether `labelled` asks for all training cases with a label; then says that none is kept for validation."""
+    with_label = sum("label" in case for case in pool)
+    if labelled is None or labelled != with_label:
+        return False
+    say(f"labelled {labelled}: these are all training cases with a label, so none is kept for validation.")
+    return True
+
+
 def _refuse_negative(**numbers: int | float | None) -> None:
     for name, number in numbers.items():
         if number is not None and number < 0:
@@ -227,7 +238,7 @@ def _take_labelled(pool: list[Case], number: int, root: Path) -> list[Case]:
     if not 0 < number <= len(with_label):
         raise ConfigError(
             f"labelled {number}: {root} has {len(with_label)} training cases with a label (after test and "
-            "validation). Choose between 1 and that, or give fewer to --test and --validation."
+            "validation). Choose between 1 and that, or give fewer to --test, or --validation 0."
         )
     return with_label[:number]
 

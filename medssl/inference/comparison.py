@@ -70,6 +70,6 @@ def _scored(predictor: Predictor, case: dict[str, Any], folder: str) -> tuple[Pr
     evaluation = Evaluation(predictor, [case], folder)
     label = evaluation.scoring.label_of(case, prediction)
     overlaps = [dice(prediction.segmentation == index, label == index) for index in predictor.structures]
-    pavpu = evaluation.scoring.uncertainty_scores(prediction, label)[PAVPU.name]
+    pavpu = evaluation.scoring.uncertainty_scores(case, prediction, label)[PAVPU.name]
     scores = {DICE.name: float(np.mean(overlaps)), PAVPU.name: pavpu, CASE_SECONDS.name: seconds}
     return prediction, scores

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import numpy as np
 from medssl.core.csv_files import write_rows
 from medssl.core.errors import MedsslError
 from medssl.core.files import write_text_atomically
+from medssl.core.options import make_options, names_of
 from medssl.core.progress import work
 from medssl.inference.predictor import Prediction, Predictor
-from medssl.inference.scoring import CaseScoring
+from medssl.inference.scoring import CaseScoring, ScoringOptions, kept_scoring
 from medssl.inference.workers import in_processes, paying_workers
 from medssl.metrics.catalogue import (
     CASE_SECONDS,
@@ -28,6 +30,7 @@ from medssl.metrics.catalogue import (
     PREDICTED_ML,
     STRUCTURE_METRICS,
     UCE,
+    VOXEL_METRICS,
     metric_names,
 )
 
@@ -44,9 +47,10 @@ COLUMNS = (
 class Evaluation:
     """Predicts `cases`, compares with their labels on the scans' own grid and writes `output_dir`/per_case.csv.
 
-    Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). The last two numbers are those of
-    `CaseScoring`. Cases are scored and written in `metric_workers` processes while the next is predicted: 0 for none,
-    None for as many as pay. The rows are the same.
+    Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). pavpu_window and
+    pavpu_threshold_bits are those of `CaseScoring`; the last three are those of `ScoringOptions`, None for what the
+    evaluation before in this folder, or of the run's test cases, had. Cases are scored and written in `metric_workers`
+    processes while the next is predicted: 0 for none, None for as many as pay. The rows are the same.
     """
 
     predictor: Predictor
@@ -55,11 +59,34 @@ class Evaluation:
     pavpu_window: int = 4
     pavpu_threshold_bits: float = 0.4
     metric_workers: int | None = 0
+    pavpu_region: str | None = None
+    pavpu_distance_mm: float | None = None
+    voxel_distances: bool | str | None = None
+
+    @cached_property
+    def options(self) -> ScoringOptions:
+        """How cases are scored; ConfigError for what `ScoringOptions` refuse."""
+        asked = {name: getattr(self, name) for name in names_of(ScoringOptions)}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return make_options(ScoringOptions, {**kept_scoring(self.output_dir), **given})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of per_case.csv."""
+        return COLUMNS + (metric_names(VOXEL_METRICS) if self.options.voxel_distances else ())
 
     @property
     def scoring(self) -> CaseScoring:
-        label_map, structures = self.predictor.pipeline.facts.target.label_map, self.predictor.structures
-        return CaseScoring(label_map, structures, self.pavpu_window, self.pavpu_threshold_bits)
+        pipeline = self.predictor.pipeline
+        return CaseScoring(
+            pipeline.facts.target.label_map,
+            self.predictor.structures,
+            self.pavpu_window,
+            self.pavpu_threshold_bits,
+            self.options,
+            is_ct=pipeline.facts.window is not None,
+            slice_size=pipeline.geometry.slice_size,
+        )
 
     def run(self) -> list[dict[str, Any]]:
         """The rows of per_case.csv; the first process of a group does the work."""
@@ -75,7 +102,7 @@ class Evaluation:
             for case_rows in in_processes(self.scoring.stored_rows, self._predicted(folder / "predictions"), workers):
                 rows += case_rows
                 progress.advance()
-        write_rows(folder / "per_case.csv", COLUMNS, rows)
+        write_rows(folder / "per_case.csv", self.columns, rows)
         write_text_atomically(folder / "settings.json", json.dumps(self._all_settings(), indent=1))
         require_consistent_overlaps(rows)  # last: what took hours is stored, whatever comes of it
         return rows
@@ -85,6 +112,7 @@ class Evaluation:
             **self.predictor.settings(),
             "pavpu_window": self.pavpu_window,
             "pavpu_threshold_bits": self.pavpu_threshold_bits,
+            **self.options.settings(),
             "n_cases": len(self.cases),
             "roles": sorted({case.get("role", "") for case in self.cases}),
         }

@@ -115,6 +115,7 @@ class Predictor:
             **self.inferer.settings(),
             "seed": self.seed,
             "paper_crop": self.pipeline.paper_crop,
+            **({"region": self.pipeline.geometry.region} if self.pipeline.is_centred else {}),
         }
 
     def __call__(self, case: dict[str, Any]) -> Prediction:
@@ -159,7 +160,7 @@ class Predictor:
         inverted = self._invert({**prepared, "maps": tracked})["maps"]
         values = inverted.as_tensor().numpy()
         probs, entropy, information = values[:-2].clip(0, 1), values[-2].clip(0), values[-1].clip(0)
-        probs[0] += 1 - probs.sum(0)  # outside of a paper_crop nothing was predicted: background
+        probs[0] += 1 - probs.sum(0)  # outside of a cropped region nothing was predicted: background
         affine = np.asarray(inverted.affine, dtype=np.float64)
         return Prediction(prepared["id"], probs, entropy, information, affine)
 

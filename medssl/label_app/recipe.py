@@ -34,7 +34,8 @@ class TrainingRecipe:
 
     def overlay(self, data_facts: dict[str, Any], weights: Path, **own: Any) -> dict[str, Any]:
         """Keys over train.json: those of the run, the scans' preparation of `data_facts`, `weights` to begin with."""
-        prepared = {key: data_facts.get(key) for key in ("window", "slice_size", "region_size", "patch_size")}
+        keys = ("window", "slice_size", "region_size", "patch_size", "region")
+        prepared = {key: data_facts.get(key) for key in keys}
         return {**self.keys, **prepared, "bundle_root": str(self.source), "start_from": str(weights), **own}
 
 

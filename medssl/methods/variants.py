@@ -71,6 +71,8 @@ VARIANTS: dict[str, Variant] = {
     "no_mse": Variant("GBDL w/o L_MSE", 104, lrl={"with_reconstruction": False}),
     "no_kl": Variant("GBDL w/o L_KL", 105, first_stage={"kl_weight": 0.0}),
     "shared_encoder": Variant("GBDL w/ shared encoders", 106, lrl={"shared_encoder": True}),
+    # thesis, section 3.4: told in words, without numbers
+    "shared_decoder": Variant("GBDL w/ shared decoders", 106, lrl={"shared_decoder": True}),
     # controls: what remains without the generative part
     "self_training": Variant("self-training", 100, with_lrl=False),
     "no_z": Variant("GBDL without Z", 101, lrl=WITHOUT_Z, first_stage={"kl_weight": 0.0}),

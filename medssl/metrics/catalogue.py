@@ -22,6 +22,7 @@ class Unit:
 
 SHARE = Unit("", "points", 2, scale=100.0)
 MILLIMETRES = Unit("mm", "mm", 2)
+VOXELS = Unit("voxels", "voxels", 2)
 MILLILITRES = Unit("ml", "ml", 2)
 SECONDS = Unit("s", "s", 2)
 BITS = Unit("bits", "bits", 4)
@@ -97,6 +98,10 @@ JACCARD = Metric("jaccard", "Jaccard", "up", importance=4)
 HD95 = Metric("hd95_mm", "HD95", "down", MILLIMETRES, 2, thesis_label="95HD", importance=2)
 ASD = Metric("asd_mm", "ASD", "down", MILLIMETRES, 2, importance=3)
 ASSD = Metric("assd_mm", "ASSD", "down", MILLIMETRES, 2, importance=5)
+# lengths in voxels of the network's grid, as the authors' released code has them: only where they were asked for
+HD95_VOXELS = Metric("hd95_voxels", "HD95", "down", VOXELS, 2, thesis_label="95HD", importance=10)
+ASD_VOXELS = Metric("asd_voxels", "ASD", "down", VOXELS, 2, importance=11)
+ASSD_VOXELS = Metric("assd_voxels", "ASSD", "down", VOXELS, 2, importance=12)
 PAVPU = Metric(
     "pavpu",
     "PAvPU",
@@ -132,6 +137,7 @@ PREDICTED_ML = Metric("predicted_ml", "Predicted", unit=MILLILITRES, decimals=1)
 CASE_SECONDS = Metric("seconds", "Time", unit=SECONDS, decimals=1)
 
 STRUCTURE_METRICS = (DICE, JACCARD, HD95, ASD, ASSD)  # a value for every structure of a case
+VOXEL_METRICS = (HD95_VOXELS, ASD_VOXELS, ASSD_VOXELS)
 CASE_METRICS = (PAVPU, UCE, ECE, ENTROPY_BITS)  # one for the whole case
-SCAN_METRICS = STRUCTURE_METRICS + CASE_METRICS
+SCAN_METRICS = STRUCTURE_METRICS + VOXEL_METRICS + CASE_METRICS
 SCAN_COLUMNS = (LABEL_ML, PREDICTED_ML, CASE_SECONDS)  # of the table of cases, besides: no measure of quality

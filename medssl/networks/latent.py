@@ -1,6 +1,7 @@
 """The latent part of LRL: feature maps of slices to one vector a slice and back (thesis, tables of appendix A).
 
-Maps are (batch, channel, height, width, depth), vectors (batch, depth, dimension): a slice keeps its place.
+Maps are (batch, channel, height, width, depth), vectors (batch, depth, dimension): a slice keeps its place. Vectors are
+computed in float32 in mixed precision, too: z scales with v.v, and float16 ends at 65504.
 """
 
 import torch
@@ -44,7 +45,9 @@ class SliceToVector(nn.Module):
         self.linear = nn.Linear(channels * height * width, dimension)
 
     def forward(self, maps: Tensor) -> Tensor:
-        return self.linear(self.flatten(self.shrink(maps)))
+        rows = self.flatten(self.shrink(maps))
+        with without_autocast(rows.device):
+            return self.linear(rows.to(self.linear.weight.dtype))
 
 
 class VectorToSlice(nn.Module):
@@ -61,10 +64,10 @@ class VectorToSlice(nn.Module):
         return rows.unflatten(2, (self.channels, *self.small)).movedim(1, -1)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        small = self.unflatten(self.linear(vectors))
-        # CPUs without native bfloat16 crash in this transposed convolution; it is small enough for float32
+        # CPUs without native bfloat16 crash in this transposed convolution, too; it is small enough for float32
         with without_autocast(vectors.device):
-            return self.grow(small.to(self.grow.weight.dtype), output_size=[*self.size, small.shape[-1]])
+            small = self.unflatten(self.linear(vectors.to(self.linear.weight.dtype)))
+            return self.grow(small, output_size=[*self.size, small.shape[-1]])
 
 
 def bounded(v: Tensor, bound: float | None) -> Tensor:

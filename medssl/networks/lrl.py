@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.core.precision import at_least_float32
 from medssl.distributions.gaussian import CovarianceForm, IndependentGaussians, RankOneGaussians
 from medssl.networks.blocks import Decoder, Encoder, at_least_two, initialise
 from medssl.networks.latent import SliceToVector, VectorToSlice, bounded
@@ -39,8 +38,9 @@ class LRL(nn.Module):
     Options, the thesis' first: covariance "thesis" or "released" with its c; latent "slices", one Gaussian for the
     whole "volume", or "independent" components (IC-LRL, variance v^2 + c); shared_head: mean and v share their
     convolution (released); label_bottleneck: encoder 2's features pass a 256-d bottleneck (released); last_kernel 3 or
-    1 (released); with_reconstruction False removes that path; shared_encoder uses one encoder for both; with_z False
-    leaves z out of the label branch. Ours: v_bound limits the length of v; label_skips and image_skips False cut a
+    1 (released); with_reconstruction False removes that path; shared_encoder uses one encoder for both; shared_decoder
+    uses one for both from its second block on (the first takes maps of another width); with_z False leaves z out of
+    the label branch. Ours: v_bound limits the length of v; label_skips and image_skips False cut a
     decoder off from its encoder's finer features; with_label_features False keeps encoder 2's coarsest map out of the
     label decoder too, so that labels come from z alone; reconstruction_level k paints the scan 2^k times coarser.
     """
@@ -61,6 +61,7 @@ class LRL(nn.Module):
         last_kernel: int = 3,
         with_reconstruction: bool = True,
         shared_encoder: bool = False,
+        shared_decoder: bool = False,
         with_z: bool = True,
         label_skips: bool = True,
         image_skips: bool = True,
@@ -75,12 +76,14 @@ class LRL(nn.Module):
             raise ValueError(f"reconstruction_level {reconstruction_level}: 0 to {len(widths) - 2} for widths {widths}")
         if not with_reconstruction and (reconstruction_level or not image_skips):
             raise ValueError("there is no reconstruction whose skips or level could be changed")
+        if shared_decoder and (not with_reconstruction or reconstruction_level or label_skips != image_skips):
+            raise ValueError("the decoders can share only blocks of the same size: both need the same skips and level")
         if latent == "independent" and covariance != "thesis":
             raise ValueError("independent components have no covariance form")
         if not (with_z or with_label_features):
             raise ValueError("the label decoder needs z or the features of its encoder")
         self.c, self.covariance, self.latent_kind, self.v_bound = c, covariance, latent, v_bound
-        self.with_z, self.with_label_features = with_z, with_label_features
+        self.with_z, self.with_label_features, self.shared_decoder = with_z, with_label_features, shared_decoder
         self.reconstruction_level = reconstruction_level
         coarse = _coarsest(patch_size, len(widths))
         bottom = widths[-1]
@@ -98,6 +101,9 @@ class LRL(nn.Module):
         self.classifier = nn.Conv3d(widths[0], out_channels, last_kernel, padding=last_kernel // 2)
         painted = widths[reconstruction_level:]
         self.image_decoder = Decoder(bottom, painted, skips=image_skips) if with_reconstruction else None
+        if shared_decoder and self.image_decoder is not None:
+            for level in range(1, len(self.label_decoder.blocks)):
+                self.image_decoder.blocks[level] = self.label_decoder.blocks[level]
         self.painter = nn.Conv3d(painted[0], in_channels, 3, padding=1) if with_reconstruction else None
         self.uses_latent = with_z or with_reconstruction
         if not self.uses_latent:
@@ -130,8 +136,7 @@ class LRL(nn.Module):
         """The posterior Q(Z | X) of every slice, or of the mean slice for "volume", from encoder X's coarsest map."""
         if self.latent_kind == "volume":
             bottom = bottom.mean(-1, keepdim=True)
-        # (v.v)^2 leaves the range of float16 at v.v = 256
-        mean, v = at_least_float32(self.to_mean(bottom)), bounded(at_least_float32(self.to_v(bottom)), self.v_bound)
+        mean, v = self.to_mean(bottom), bounded(self.to_v(bottom), self.v_bound)
         if self.latent_kind == "independent":
             return IndependentGaussians(mean, v.square() + self.c)
         return RankOneGaussians(mean, v, self.c, self.covariance)
@@ -172,7 +177,8 @@ class LRL(nn.Module):
 
     def get_extra_state(self) -> dict[str, Any]:
         """What the weights do not show, so that a checkpoint knows which latent it belongs to."""
-        return {"c": self.c, "covariance": self.covariance, "latent": self.latent_kind, "v_bound": self.v_bound}
+        state = {"c": self.c, "covariance": self.covariance, "latent": self.latent_kind, "v_bound": self.v_bound}
+        return state | ({"shared_decoder": True} if self.shared_decoder else {})
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if state != self.get_extra_state():

@@ -6,6 +6,7 @@ from medssl.report.comparison.differences import write_differences_csv
 from medssl.report.comparison.markdown import write_markdown
 from medssl.report.comparison.rows import compare_runs
 from medssl.report.comparison.terminal import print_comparison
+from medssl.report.health_warnings import health_warnings
 from medssl.report.run import Run
 from medssl.report.run_page import no_scores_text, write_report
 from medssl.report.runs import load_run
@@ -17,6 +18,7 @@ __all__ = [
     "Run",
     "compare",
     "compare_runs",
+    "health_warnings",
     "load_run",
     "no_scores_text",
     "print_comparison",

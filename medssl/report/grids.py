@@ -4,7 +4,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medssl.metrics.catalogue import CASE_METRICS, DICE, SCAN_COLUMNS, SCAN_METRICS, STRUCTURE_METRICS, Metric
+from medssl.metrics.catalogue import (
+    CASE_METRICS,
+    DICE,
+    PAVPU,
+    SCAN_COLUMNS,
+    SCAN_METRICS,
+    STRUCTURE_METRICS,
+    VOXEL_METRICS,
+    Metric,
+)
 from medssl.report.run import PerCaseRow
 from medssl.report.tables import Stat, SummaryRow, by_case, worst_first
 
@@ -52,23 +61,30 @@ class Grid:
 
 
 def accuracy_grid(summary: Sequence[SummaryRow]) -> Grid:
-    """Overlap and distances per structure, with counts of cases, missed cases and empty labels."""
-    names = [Column("Structure", "text"), *(Column(metric.title) for metric in STRUCTURE_METRICS)]
+    """Overlap and distances per structure, with counts of cases, missed cases and empty labels.
+
+    Distances in voxels are there where they were measured.
+    """
+    in_voxels = [metric for metric in VOXEL_METRICS if any(row.stats[metric.name].n for row in summary)]
+    shown = (*STRUCTURE_METRICS, *in_voxels)
+    names = [Column("Structure", "text"), *(Column(metric.title) for metric in shown)]
     rows = []
     for row in summary:
-        stats = [stat_cell(row.stats[metric.name], metric, row.cases) for metric in STRUCTURE_METRICS]
+        stats = [stat_cell(row.stats[metric.name], metric, row.cases) for metric in shown]
         counts = [Cell(str(count)) for count in (row.cases, row.missed, row.empty_labels)]
         rows.append(GridRow([Cell(row.structure), *stats, *counts], overall=row.structure == "mean"))
     return Grid([*names, Column("Cases"), Column("Missed"), Column("Empty labels")], rows)
 
 
-def uncertainty_grid(overall: SummaryRow) -> Grid | None:
-    """The case-level metrics of a run and what each says; None where the run has none."""
+def uncertainty_grid(overall: SummaryRow, pavpu_region: str = "") -> Grid | None:
+    """The case-level metrics of a run and what each says; None where the run has none. pavpu_region: in words."""
     rows = []
     for metric in CASE_METRICS:
         stat = overall.stats[metric.name]
         if stat.n:
-            cells = [Cell(metric.title), stat_cell(stat, metric, stat.n), Cell(str(stat.n)), Cell(metric.meaning)]
+            where = f"; counted over {pavpu_region}" if metric is PAVPU and pavpu_region else ""
+            meaning = Cell(metric.meaning + where)
+            cells = [Cell(metric.title), stat_cell(stat, metric, stat.n), Cell(str(stat.n)), meaning]
             rows.append(GridRow(cells))
     columns = [Column("Measure", "text"), Column("Mean ± sd"), Column("Cases"), Column("What it says", "text wide")]
     return Grid(columns, rows) if rows else None

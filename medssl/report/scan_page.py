@@ -12,9 +12,12 @@ from medssl.metrics.catalogue import ASSD, DICE, ECE, HD95, PAVPU
 from medssl.report.figures.cases import calibration_strip, dice_strip, entropy_against_dice
 from medssl.report.figures.panels import case_panel
 from medssl.report.figures.pictures import picture
+from medssl.report.figures.sample_curves import sampling_mode
 from medssl.report.figures.slices import load_case
 from medssl.report.figures.thesis import thesis_figures
 from medssl.report.grids import accuracy_grid, every_case_grid, stat_cell, uncertainty_grid
+from medssl.report.health_warnings import health_warnings
+from medssl.report.pavpu_region import counted_where
 from medssl.report.run import Run
 from medssl.report.scrub import without_paths
 from medssl.report.tables import SummaryRow, by_case, case_mean, summarise, telling_cases
@@ -34,6 +37,8 @@ def scan_content(run: Run) -> dict[str, Any]:
         "cases": _telling_cases(run),
         **_uncertainty(run, overall),
         **{name: picture(draw) if draw else None for name, draw in thesis_figures(run).items()},
+        "samples_mode": sampling_mode(run.folder),
+        "health_warnings": health_warnings(run),
         "every_case": every_case_grid(run.per_case) if run.per_case else None,
     }
 
@@ -85,7 +90,7 @@ def _telling_case(run: Run, case: str, name: str) -> dict[str, Any]:
 
 
 def _uncertainty(run: Run, overall: SummaryRow | None) -> dict[str, Any]:
-    grid = uncertainty_grid(overall) if overall else None
+    grid = uncertainty_grid(overall, counted_where(run)) if overall else None
     if grid is None:
         return {"uncertainty": None, "scatter": None, "calibration": None}
     return {

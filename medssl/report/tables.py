@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from rich.table import Table
 
-from medssl.metrics.catalogue import DICE, SCAN_METRICS, Metric
+from medssl.metrics.catalogue import DICE, PAVPU, SCAN_METRICS, Metric
+from medssl.report.pavpu_region import counted_where
 from medssl.report.run import PerCaseRow, Run
 
 
@@ -105,7 +106,9 @@ def summary_table(run: Run) -> Table:
 def structures_table(run: Run) -> Table:
     """Mean and spread over the cases for each structure, with the counts of cases."""
     rows = summarise(run.per_case, run.task.metrics)
-    table = Table(title="Mean ± sd over cases", title_justify="left")
+    where = counted_where(run)
+    caption = f"{PAVPU.label} over {where}" if where and any(row.stats[PAVPU.name].n for row in rows) else None
+    table = Table(title="Mean ± sd over cases", title_justify="left", caption=caption, caption_justify="left")
     table.add_column("metric")
     for row in rows:
         table.add_column(row.structure, justify="right")

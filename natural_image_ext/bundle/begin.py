@@ -18,11 +18,12 @@ from medssl.bundle.session import DataOfRun, Session, SessionOptions, SplitOfRun
 from medssl.bundle.story import TrainingPlan
 from medssl.bundle.training import places_of
 from medssl.core.output_folder import require_output_folder
+from medssl.inference.scoring import ScoringOptions
 from natural_image_ext.bundle.options import PictureDataOptions, PictureOptions, SceneDataOptions, SceneOptions
 
 PICTURE_PARTS = (PictureDataOptions, PictureOptions, SessionOptions, NetworkOptions)
 SCENE_PARTS = (SceneDataOptions, SceneOptions, SessionOptions, NetworkOptions)
-SLICE_PARTS = (ScanDataOptions, SceneOptions, SessionOptions, NetworkOptions)
+SLICE_PARTS = (ScanDataOptions, SceneOptions, SessionOptions, NetworkOptions, ScoringOptions)
 
 
 def begin_pictures(bundle_root: str | Path, seed: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from monai.engines import SupervisedEvaluator
 
+from medssl.bundle.keys import given_options
 from medssl.bundle.scan_data import ScanData
 from medssl.bundle.session import Session
 from medssl.bundle.story import commands_after_scans, tell_end
@@ -13,6 +14,7 @@ from medssl.data.slices import SemiSupervisedSlices
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.evaluation import Evaluation
 from medssl.inference.predictor import Predictor
+from medssl.inference.scoring import ScoringOptions
 from medssl.inference.slice_export import export_slices
 from medssl.inference.slice_sampling import SliceInferer
 from medssl.report.finish import finish_run
@@ -66,6 +68,7 @@ class SliceTraining(SegmentationTraining):
             self.method.evaluated, self.data.pipeline, inferer, self.session.device, seed=self.session.seed
         )
         export_slices(folder, self.bundle_root, predictor)
-        Evaluation(predictor, self.data.split.role("test"), folder.path / "evaluation").run()
+        scoring = given_options(ScoringOptions, {}).settings()
+        Evaluation(predictor, self.data.split.role("test"), folder.path / "evaluation", **scoring).run()
         finish_run(folder, self.session.tracker)
         tell_end(self.session.path, commands_after_scans(self.session.path))

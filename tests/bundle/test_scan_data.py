@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from medssl.bundle import ScanData
-from medssl.core.errors import DataError
+from medssl.core.errors import ConfigError, DataError
 from medssl.data.volumes import read_volume, write_nifti
 
 
@@ -51,3 +51,13 @@ def test_label_with_ids_of_its_own_is_refused_before_it_becomes_a_class(folder_o
     write_nifti(folder / "labels" / "b.nii.gz", label.array * 100, label.affine, "uint8")
     with pytest.raises(DataError, match=r"b\.nii\.gz: ids 100"):
         ScanData(dataset_name="folder", dataset_dir=str(folder)).check(tmp_path)
+
+
+def test_region_is_one_key_and_the_old_one_means_the_same(phantom_dir):
+    given = {"dataset_name": "phantom", "dataset_dir": str(phantom_dir), "region_size": [32, 32]}
+    assert ScanData(**given, region="label").pipeline == ScanData(**given, paper_crop=True).pipeline
+    assert ScanData(**given, region="centre").pipeline.is_centred
+    assert ScanData(**given, region="structures").pipeline.geometry == ScanData(**given).pipeline.geometry
+    for both in ({"region": "centre", "paper_crop": True}, {"region": "middle"}):
+        with pytest.raises(ConfigError, match="region"):
+            _ = ScanData(**given, **both).pipeline

@@ -58,7 +58,9 @@ def test_health_of_both_stages_is_recorded(gbdl_run):
     assert {"ce", "dice", "pseudo_ce", "pseudo_dice"} <= set(posterior)
     (quality,) = history(gbdl_run, "health")
     assert quality["stage"] == "latent" and 0 <= quality["pseudo_label_dice"] <= 1
-    assert [record["stage"] for record in history(gbdl_run, "validation")] == ["latent", "posterior"]
+    validated = history(gbdl_run, "validation")
+    assert [record["stage"] for record in validated] == ["latent", "posterior"]
+    assert validated[0]["v_squared"] > 0 and "v_squared" not in validated[1]
 
 
 def test_both_stages_are_one_mlflow_run(gbdl_run):

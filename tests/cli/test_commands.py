@@ -148,6 +148,7 @@ def test_samples_writes_the_table_the_report_draws(run, trained_run, tmp_path):
     folder = shutil.copytree(trained_run, tmp_path / "run")
     result = run("samples", folder, "--values", "1,2", "--cases", 1)
     assert result.exit_code == 0 and len((folder / "samples.csv").read_text().splitlines()) == 1 + 2
+    assert "mode exact" in result.stdout and "s per patch" in result.stdout
     assert run("report", folder).exit_code == 0
     assert "Number of samples" in (folder / "report.html").read_text()
 

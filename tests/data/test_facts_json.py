@@ -23,6 +23,13 @@ def test_facts_survive_json_with_the_sizes_of_the_training(name, sizes):
     assert restored.num_classes == 3
 
 
+def test_region_at_the_centre_is_kept_and_others_are_written_as_before():
+    facts = replace(DATASETS["kits19"], target=Target({1: 1}, {1: "kidney"}))
+    centred = facts_to_json(Pipeline(facts, region="centre"))
+    assert centred["region"] == "centre" and Pipeline(facts_from_json(**centred)).is_centred
+    assert "region" not in facts_to_json(Pipeline(facts))
+
+
 def test_window_of_the_training_is_kept_where_the_data_set_has_another():
     facts = replace(DATASETS["kits19"], window=(-50.0, 150.0), target=Target({1: 1}, {1: "kidney"}))
     assert facts_from_json(**facts_to_json(Pipeline(facts))).window == (-50.0, 150.0)

@@ -11,7 +11,7 @@ import torch
 from monai.data import MetaTensor
 from monai.transforms import Invertd
 
-from medssl.core.errors import DataError, error_behind
+from medssl.core.errors import ConfigError, DataError, error_behind
 from medssl.data.datasets import DATASETS, Geometry, Target
 from medssl.data.pipeline import LabelMap, Pipeline
 from medssl.data.volumes import read_volume, write_nifti
@@ -304,3 +304,50 @@ def test_unlabelled_cases_are_augmented_without_a_label(case):
     found = pipeline.augmentation(with_label=False)(prepared)
     assert found["image"].shape == (1, 32, 32, 8)
     assert "label" not in found
+
+
+USES_OF_CENTRE = {"labelled": {"training": True}, "unlabelled": {"training": True, "with_label": False}, "test": {}}
+
+
+@pytest.mark.parametrize("use", USES_OF_CENTRE.values(), ids=USES_OF_CENTRE)
+def test_centre_is_the_literal_middle_of_every_slice_in_training_and_test(use, case):
+    pipeline = small(slice_size=(32, 32), region_size=(20, 16), region="centre")
+    whole = small(slice_size=(32, 32)).preprocessing(with_label=False)(case)["image"]
+    found = torch.as_tensor(pipeline.preprocessing(**use)(case)["image"])
+    assert torch.equal(found, torch.as_tensor(whole)[:, 6:26, 8:24])
+
+
+def test_region_at_the_centre_is_160_of_256_from_the_48th_voxel_on(tmp_path):
+    rows, columns, _ = np.indices((256, 256, 2))
+    scan = store(tmp_path, rows * 0.5 + columns * 0.1 - 60, np.zeros((256, 256, 2)))
+    pipeline = Pipeline(CT, region="centre")
+    assert pipeline.preprocessing()(scan)["image"].shape == (1, 160, 160, 32)
+    found = Pipeline(CT, region="centre", patch_size=(128, 128, 2)).preprocessing()(scan)["image"]
+    whole = Pipeline(CT, patch_size=(128, 128, 2)).preprocessing()(scan)["image"]
+    assert torch.equal(torch.as_tensor(found), torch.as_tensor(whole)[:, 48:208, 48:208])
+
+
+def test_crop_to_the_centre_is_undone_with_nothing_outside(case):
+    pipeline = small(region_size=(20, 16), region="centre")
+    preprocessing = pipeline.preprocessing(with_label=False)
+    prepared = preprocessing(case)
+    ones = MetaTensor(
+        torch.ones_like(prepared["image"]).as_tensor(),
+        meta=prepared["image"].meta,
+        applied_operations=prepared["image"].applied_operations,
+    )
+    back = Invertd("maps", preprocessing, orig_keys="image", nearest_interp=True)({**prepared, "maps": ones})["maps"]
+    assert back.shape == (1, 40, 36, 10) and back.sum() == 20 * 16 * 10 and back[0, 10:30, 10:26].all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"region": "corner", "region_size": (8, 8)}, "region 'corner' is unknown"),
+        ({"region": "centre"}, "no region_size.*--region_size"),
+        ({"region": "centre", "region_size": (8, 8), "paper_crop": True}, "one place"),
+    ],
+)
+def test_regions_that_mean_nothing_are_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        small(**changes)

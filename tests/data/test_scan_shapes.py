@@ -39,6 +39,11 @@ def test_slices_are_resized_and_in_training_cropped_and_padded():
     assert grid_shape((10, 20, 30), pipeline, training=True) == (48, 56, 40)
 
 
+def test_region_at_the_centre_is_cut_in_prediction_too():
+    pipeline = whole((8, 8, 8), slice_size=(64, 64), region_size=(32, 56), region="centre")
+    assert grid_shape((10, 20, 30), pipeline) == grid_shape((10, 20, 30), pipeline, training=True) == (32, 56, 30)
+
+
 def test_files_that_cannot_be_read_are_passed_over(scan, tmp_path):
     broken = tmp_path / "broken.nii.gz"
     broken.write_bytes(b"nothing")

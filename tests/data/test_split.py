@@ -34,6 +34,9 @@ def ids(split: Split, role: str) -> list[str]:
         ("kits19", 210, 16, (16, 144, 0, 50)),
         ("kits19", 210, 4, (4, 156, 0, 50)),
         ("kits19", 210, 10, (10, 134, 16, 50)),
+        ("kits19", 210, 160, (160, 0, 0, 50)),
+        ("left_atrium", 100, 80, (80, 0, 0, 20)),
+        ("liver", 131, 100, (100, 0, 0, 31)),
         ("left_atrium", 100, None, (16, 64, 0, 20)),
         ("left_atrium", 100, 8, (8, 72, 0, 20)),
         ("liver", 131, None, (5, 95, 0, 31)),
@@ -46,6 +49,16 @@ def test_counts_are_those_of_the_published_splits(name, total, labelled, expecte
     split = split_cases(source_of(name, total), labelled=labelled)
     assert tuple(split.counts[role] for role in ROLES) == expected
     assert len({case["id"] for case in split.cases}) == len(split.cases) == total
+
+
+def test_upper_bound_with_all_labels_says_that_nothing_is_kept_for_validation(capsys):
+    split_cases(source_of("kits19", 210), labelled=160)
+    assert "labelled 160: these are all training cases with a label" in capsys.readouterr().out
+    split_cases(source_of("kits19", 210), labelled=10)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(ConfigError, match=r"144 training cases.*--validation 0"):
+        split_cases(source_of("kits19", 210), labelled=159)
+    assert split_cases(source_of("kits19", 210), labelled=150, validation=10).counts["validation"] == 10
 
 
 @pytest.mark.parametrize(

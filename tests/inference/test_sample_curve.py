@@ -1,6 +1,7 @@
 """Results along one series of samples are those of plain runs with as many samples, and land in samples.csv."""
 
 import csv
+import json
 import math
 import shutil
 from collections import defaultdict
@@ -78,7 +79,7 @@ def test_predictions_on_the_way_equal_plain_ones_on_the_scans_grid(network, tmp_
 
 
 def test_table_agrees_with_the_runs_evaluation_at_its_number_of_samples(run_copy):
-    rows = rows_of(write_sample_curve(run_copy, [2, 1]))
+    rows = rows_of(write_sample_curve(run_copy, [2, 1], mode="fast"))  # the mode of its evaluation
     evaluated = defaultdict(list)
     for row in rows_of(run_copy / "evaluation" / "per_case.csv"):
         evaluated[row["case"]].append(row)
@@ -89,6 +90,35 @@ def test_table_agrees_with_the_runs_evaluation_at_its_number_of_samples(run_copy
         assert float(two["dice"]) == pytest.approx(np.mean([float(row["dice"]) for row in expected]), abs=1e-6)
         assert (two["pavpu"], two["ece"]) == (expected[0]["pavpu"], expected[0]["ece"])
         assert one["ece"] != two["ece"] and min(float(one["seconds"]), float(two["seconds"])) >= 0
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Mode, shape and numbers of samples of every call of the inferer."""
+    calls = []
+    real = MCDropoutInferer.running_statistics
+
+    def noted(inferer, inputs, network, counts):
+        calls.append((inferer.mode, tuple(inputs.shape), tuple(counts)))
+        return real(inferer, inputs, network, counts)
+
+    monkeypatch.setattr(MCDropoutInferer, "running_statistics", noted)
+    return calls
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "exact"), ("fast", "fast")])
+def test_samples_are_drawn_in_exact_unless_another_mode_is_asked_for(run_copy, asked, given, used):
+    assert json.loads((run_copy / "evaluation" / "settings.json").read_text())["mode"] == "fast"
+    rows = rows_of(write_sample_curve(run_copy, [1, 2], limit=1, mode=given))
+    assert {row["mode"] for row in rows} == {mode for mode, _, _ in asked} == {used}
+
+
+def test_time_of_a_patch_is_measured_for_every_number_of_samples(run_copy, asked):
+    rows = rows_of(write_sample_curve(run_copy, [1, 3], limit=1))
+    patch = (1, 1, *json.loads((run_copy / "evaluation" / "settings.json").read_text())["window"])
+    for count in (1, 3):
+        assert asked.count(("exact", patch, (count,))) >= 3  # each by itself, three times
+    assert all(float(row["patch_seconds"]) > 0 for row in rows)
 
 
 def test_only_the_first_cases_are_taken_where_asked(run_copy):

@@ -23,7 +23,10 @@ class StoredPredictions:
     """Stands in for a predictor: random probabilities of three classes, the same for a case at every call."""
 
     structures = {1: "kidney", 2: "tumour"}  # noqa: RUF012
-    pipeline = SimpleNamespace(facts=SimpleNamespace(target=SimpleNamespace(label_map={1: 1, 5: 2})))
+    pipeline = SimpleNamespace(
+        facts=SimpleNamespace(target=SimpleNamespace(label_map={1: 1, 5: 2}), window=None),
+        geometry=SimpleNamespace(slice_size=None),
+    )
 
     def settings(self) -> dict[str, Any]:
         return {}

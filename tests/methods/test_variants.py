@@ -67,6 +67,8 @@ def test_tables_of_the_thesis_by_one_key():
     assert built("no_kl")[1].kl_weight == 0
     shared = built("shared_encoder")[0]
     assert shared.label_encoder is shared.image_encoder
+    decoders = built("shared_decoder")[0]
+    assert decoders.label_decoder.blocks[1] is decoders.image_decoder.blocks[1]
 
 
 def test_self_training_has_a_network_like_the_posterior_as_its_teacher():

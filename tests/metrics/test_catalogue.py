@@ -5,15 +5,26 @@ import math
 import pytest
 
 from medssl.inference import evaluation, sample_curve
-from medssl.metrics.catalogue import ASD, DICE, ENTROPY_BITS, HD95, LABEL_ML, SCAN_COLUMNS, SCAN_METRICS, UCE
+from medssl.metrics.catalogue import (
+    ASD,
+    DICE,
+    ENTROPY_BITS,
+    HD95,
+    HD95_VOXELS,
+    LABEL_ML,
+    SCAN_COLUMNS,
+    SCAN_METRICS,
+    UCE,
+    VOXEL_METRICS,
+)
 
 TEXTS = {"case", "structure", "empty"}
 KNOWN = {metric.name for metric in (*SCAN_METRICS, *SCAN_COLUMNS)}
 
 
 def test_every_number_that_an_evaluation_writes_is_known():
-    assert set(evaluation.COLUMNS) - TEXTS == KNOWN
-    assert set(sample_curve.COLUMNS) - TEXTS - {"samples"} <= KNOWN
+    assert set(evaluation.COLUMNS) - TEXTS == KNOWN - {metric.name for metric in VOXEL_METRICS}
+    assert set(sample_curve.COLUMNS) - TEXTS - {"samples", "patch_seconds", "mode"} <= KNOWN
 
 
 def test_names_are_given_once():
@@ -25,6 +36,7 @@ def test_names_are_given_once():
     [
         (DICE, "Dice", "Dice ↑", "more"),
         (HD95, "HD95 (mm)", "95HD (mm) ↓", "less"),
+        (HD95_VOXELS, "HD95 (voxels)", "95HD (voxels) ↓", "less"),
         (ASD, "ASD (mm)", "ASD (mm) ↓", "less"),
         (ENTROPY_BITS, "Entropy (bits)", "Entropy (bits)", "neither more nor less"),
         (LABEL_ML, "Label (ml)", "Label (ml)", "neither more nor less"),

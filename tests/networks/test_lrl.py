@@ -65,6 +65,7 @@ def test_each_slice_has_its_own_latent():
         {"covariance": "released", "c": 10.0},
         {"with_reconstruction": False},
         {"shared_encoder": True},
+        {"shared_decoder": True},
         {"with_z": False},
         {"label_bottleneck": True},
         {"shared_head": True},
@@ -183,3 +184,42 @@ def test_unused_latent_is_not_computed_and_not_trained(image):
 @pytest.mark.parametrize("samples", [1, 3, 9])
 def test_number_of_draws_is_what_was_asked_for(samples, image):
     assert LRL(1, 2, **SMALL).pseudo_label_samples(image, samples).shape == (samples, 2, 2, 32, 48, 5)
+
+
+def test_shared_decoders_are_one_from_the_second_block_on():
+    network = LRL(1, 2, **SMALL, shared_decoder=True)
+    label, image = network.label_decoder.blocks, network.image_decoder.blocks
+    assert label[0] is not image[0] and all(label[level] is image[level] for level in range(1, len(label)))
+    assert count(LRL(1, 2, **SMALL)) - count(network) == count(label[1])
+    with pytest.raises(ValueError, match="same skips"):
+        LRL(1, 2, **SMALL, shared_decoder=True, image_skips=False)
+    with pytest.raises(ValueError, match="LRL was trained with"):
+        network.load_state_dict(LRL(1, 2, **SMALL).state_dict())
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_latents_are_computed_in_float32_in_mixed_precision(half):
+    network = LRL(1, 2, **SMALL)
+    bottom = torch.randn(1, 16, 8, 12, 5)
+    with torch.autocast("cpu", dtype=half):
+        latent = network.latent_of(bottom)
+        rows = network.to_v.flatten(network.to_v.shrink(bottom))
+    assert rows.dtype is half and latent.v.dtype is latent.mean.dtype is torch.float32
+    assert torch.equal(latent.v, network.to_v.linear(rows.float()))
+    assert not torch.equal(latent.v, latent.v.to(half).float())
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_a_latent_beyond_the_range_of_float16_still_gives_finite_maps(half):
+    network = LRL(1, 2, **SMALL)
+    bottom = torch.randn(1, 16, 8, 12, 5)
+    with torch.no_grad():
+        network.to_v.linear.bias.fill_(300.0)  # v.v = 540,000
+        with torch.autocast("cpu", dtype=half):
+            latent = network.latent_of(bottom)
+            z = latent.sample()
+            z_map = network.map_of(z, 5)
+    assert z.abs().max() > torch.finfo(torch.float16).max
+    assert z_map.dtype is torch.float32 and z_map.isfinite().all()
+    assert torch.equal(z_map, network.map_of(z, 5))  # as without mixed precision
+    assert latent.product_kl().isfinite().all()

@@ -1,11 +1,13 @@
 """report.html: complete, self-contained, escaped, and honest about what the run is."""
 
+import json
 import re
 
 import pytest
+from rich.console import Console
 
 from medssl.core.errors import DataError
-from medssl.report import write_report
+from medssl.report import load_run, summary_table, write_report
 from medssl.report.figures.pictures import Picture
 from medssl.report.run_page import PAPER_CROP_NOTICE
 
@@ -110,3 +112,27 @@ def test_numbers_stand_where_the_scans_are_gone(make_run, undrawn, tmp_path):
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(DataError, match="not a run folder"):
         write_report(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, "counted over the whole scan"),
+        ({"pavpu_region": "body"}, "counted over the body"),
+        ({"pavpu_region": "structures", "pavpu_distance_mm": 10.0}, "counted over 10 mm around structures"),
+    ],
+)
+def test_page_and_table_say_where_pavpu_was_counted(make_run, undrawn, settings, text):
+    folder = make_run()
+    (folder / "evaluation" / "settings.json").write_text(json.dumps(settings))
+    assert text in page_of(folder)
+    console = Console(width=100, record=True)
+    console.print(summary_table(load_run(folder)))
+    assert text.replace("counted", "PAvPU") in console.export_text()
+
+
+def test_distances_in_voxels_are_shown_where_they_were_measured(make_run, undrawn):
+    rows = [{"case": "a", "structure": "kidney", "dice": 0.5, "hd95_mm": 3.0, "hd95_voxels": 7.25, "empty": ""}]
+    page = page_of(make_run(rows=rows))
+    assert "HD95 (voxels)" in page and "7.25" in page
+    assert "(voxels)" not in page_of(make_run("plain"))

@@ -9,6 +9,7 @@ from medssl.metrics.catalogue import Metric
 from medssl.report.comparison.coefficients import Curve, coefficient_curves, named_by_coefficients
 from medssl.report.comparison.differences import Difference, differences, metric_named
 from medssl.report.comparison.rows import ComparisonRow, compare_runs
+from medssl.report.pavpu_region import WHOLE_SCAN
 from medssl.report.run import Task
 from medssl.report.runs import load_run
 
@@ -32,9 +33,20 @@ class Comparison:
         notices = []
         if any(row.paper_crop for row in self.rows):
             notices.append(f"Rows marked paper_crop: {PAPER_CROP_NOTICE}")
+        notices += _pavpu_notices(self.rows)
         if unevaluated:
             notices.append(f"Not evaluated, and not in the means: {', '.join(unevaluated)}.")
         return notices
+
+
+def _pavpu_notices(rows: Sequence[ComparisonRow]) -> list[str]:
+    """Where PAvPU was counted, unless all of it is over whole scans."""
+    regions = sorted({seed.pavpu_region for row in rows for seed in row.seeds if seed.pavpu_region})
+    if regions in ([], [WHOLE_SCAN]):
+        return []
+    if len(regions) == 1:
+        return [f"PAvPU is counted over {regions[0]}."]
+    return [f"PAvPU is counted over different regions ({'; '.join(regions)}): its values cannot be compared."]
 
 
 def compare(run_folders: Sequence[str | Path], against: Sequence[str] = (), metrics: Sequence[str] = ()) -> Comparison:

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 
 from medssl.core.errors import DataError
 from medssl.methods.facts import MethodFacts
-from medssl.metrics.catalogue import Metric
+from medssl.metrics.catalogue import PAVPU, Metric
+from medssl.report.pavpu_region import counted_where
 from medssl.report.run import Run, Task, first_place
 from medssl.report.tables import Stat, summarise
 
 
 @dataclass(frozen=True)
 class SeedValue:
-    """The metrics of one run, averaged over cases and structures. missed: as in SummaryRow."""
+    """The metrics of one run, averaged over cases and structures. missed: as in SummaryRow.
+
+    pavpu_region: where PAvPU was counted, in words; empty where there is none, or the run is not of scans.
+    """
 
     name: str
     seed: int
@@ -22,6 +26,7 @@ class SeedValue:
     unlabelled: int
     missed: int
     means: dict[str, float]
+    pavpu_region: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,4 +130,5 @@ def _seed_value(run: Run) -> SeedValue:
         unlabelled=int(facts.get("unlabelled") or 0),
         missed=0 if overall is None else overall.missed,
         means=means | measured,
+        pavpu_region=counted_where(run) if math.isfinite(means.get(PAVPU.name, math.nan)) else "",
     )

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from medssl.core.csv_files import read_rows
 from medssl.core.errors import DataError
 from medssl.core.run_files import SAMPLES
-from medssl.report.figures.style import PAGE_WIDTH_IN, TEAL, make_log, share_limits, styled
+from medssl.report.figures.style import PAGE_WIDTH_IN, SLATE, TEAL, make_log, share_limits, styled
 from medssl.report.run import Task
 
-TIME = "seconds"
+TIME, PATCH_TIME = "seconds", "patch_seconds"
 WAY_OUT = "Run 'medssl samples' again."
 
 SampleRow = dict[str, float]
@@ -24,16 +24,24 @@ SampleRow = dict[str, float]
 def read_samples(run_folder: Path, task: Task) -> list[SampleRow]:
     """The numbers of samples, times and metrics in a run's samples.csv; none where there is no such file.
 
-    Raises DataError where the file is damaged.
+    Also the time of a patch, unless the file was made before that was measured. Raises DataError where it is damaged.
     """
     columns = ["samples", TIME, *(metric.name for metric in task.sampled)]
     rows = []
     for row, where in read_rows(run_folder / SAMPLES, columns, WAY_OUT):
+        names = [*columns, PATCH_TIME] if PATCH_TIME in row else columns
         try:
-            rows.append({name: float(row[name]) for name in columns})
+            rows.append({name: float(row[name]) for name in names})
         except (TypeError, ValueError) as error:
             raise DataError(f"{where}: {error!r} is missing or no number. {WAY_OUT}") from error
     return rows
+
+
+def sampling_mode(run_folder: Path) -> str:
+    """The mode that the samples of samples.csv were drawn in; empty where the file does not say."""
+    for row, _ in read_rows(run_folder / SAMPLES, ["samples"], WAY_OUT):
+        return str(row.get("mode") or "")
+    return ""
 
 
 def mean_curve(rows: Sequence[SampleRow], measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -45,10 +53,15 @@ def mean_curve(rows: Sequence[SampleRow], measure: str) -> tuple[NDArray[np.floa
 
 @styled
 def sample_curves(rows: Sequence[SampleRow], task: Task) -> Figure:
-    """Panels of the mean over the cases against T: time, and what the task measures."""
+    """Panels of the mean over the cases against T: time (of a patch, too, if it was measured), the task's metrics."""
     figure = Figure(figsize=(PAGE_WIDTH_IN, 2.7), layout="constrained")
     time, *panels = figure.subplots(1, 1 + len(task.sampled))
     _draw_curve(time, rows, TIME, f"time per {task.case} (s)")
+    if rows and PATCH_TIME in rows[0]:
+        time.plot(*mean_curve(rows, PATCH_TIME), "--o", color=SLATE, lw=1.4, ms=4, mew=0, label="one patch")
+        time.lines[0].set_label(f"one {task.case}")
+        time.legend(frameon=False, fontsize="small")
+        time.set_ylabel("time (s)")
     make_log(time)  # like T itself: a time proportional to T is a straight line
     for axes, metric in zip(panels, task.sampled, strict=True):
         means = _draw_curve(axes, rows, metric.name, metric.axis_title)

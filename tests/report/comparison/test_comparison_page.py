@@ -1,5 +1,6 @@
 """The page that compares runs, and the command that writes it."""
 
+import json
 import re
 
 import pytest
@@ -38,6 +39,17 @@ def test_page_shows_results_runs_and_what_is_missing(make_run, tmp_path):
     assert page.count("<tr>") == 2 + 3 + 3
     assert "Differences" not in page
     assert not re.search(r"https?://|src=", page)
+
+
+def test_pavpu_of_other_regions_than_whole_scans_is_told(make_run):
+    folders = [make_run(name, scans=False, seed=seed) for seed, name in enumerate("ab")]
+    assert compare(folders).notices == []
+    for regions, text in (("bb", "PAvPU is counted over the body."), ("sb", "different regions (the body; the whole")):
+        for folder, region in zip(folders, regions, strict=True):
+            settings = {"pavpu_region": {"b": "body", "s": "scan"}[region]}
+            (folder / "evaluation" / "settings.json").write_text(json.dumps(settings))
+        (notice,) = compare(folders).notices
+        assert text in notice
 
 
 def test_page_shows_differences_before_the_single_runs(folders, tmp_path):

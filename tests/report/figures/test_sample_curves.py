@@ -1,12 +1,14 @@
 """The curves over the number of samples show the means of samples.csv, on axes that do not exaggerate."""
 
 import pytest
+from rich.console import Console
 
 from medssl.core.errors import DataError
 from medssl.report import write_report
 from medssl.report.figures.files import write_figures
-from medssl.report.figures.sample_curves import read_samples, sample_curves
+from medssl.report.figures.sample_curves import read_samples, sample_curves, sampling_mode
 from medssl.report.figures.style import share_limits
+from medssl.report.samples_table import samples_table
 from medssl.report.segmentation import SEGMENTATION
 
 TABLE = """case,samples,dice,pavpu,ece,seconds
@@ -37,6 +39,20 @@ def test_three_panels_show_the_means_over_cases_against_t(sampled):
         assert line.get_xdata().tolist() == [1, 5, 20]
         assert line.get_ydata() == pytest.approx(means)
         assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "5", "20"]
+
+
+def test_time_of_a_patch_is_drawn_and_told_where_it_was_measured(sampled):
+    assert sampling_mode(sampled) == ""
+    lines = [f"{line},0.{number},exact" for number, line in enumerate(TABLE.splitlines()[1:], 1)]
+    (sampled / "samples.csv").write_text("\n".join([TABLE.splitlines()[0] + ",patch_seconds,mode", *lines]) + "\n")
+    time = sample_curves(read_samples(sampled, SEGMENTATION), SEGMENTATION).axes[0]
+    scans, patches = time.lines
+    assert scans.get_ydata() == pytest.approx([2, 10, 40]) and patches.get_ydata() == pytest.approx([0.25, 0.35, 0.45])
+    assert [text.get_text() for text in time.get_legend().get_texts()] == ["one scan", "one patch"]
+    console = Console(width=100, record=True)
+    console.print(samples_table(sampled, SEGMENTATION))
+    told = console.export_text()
+    assert "mode exact" in told and "s per patch" in told and "0.45" in told
 
 
 def test_time_is_a_straight_line_where_it_is_proportional_to_t(sampled):

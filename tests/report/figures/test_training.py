@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from medssl.report import load_run, write_report
+from medssl.report import health_warnings, load_run, write_report
 from medssl.report.figures.files import write_figures
 from medssl.report.figures.health import health_records, training_health
 from medssl.report.figures.training import stage_starts, training_curves
@@ -112,6 +112,31 @@ def test_hidden_quality_in_both_stages_is_marked(staged):
     run = replace(staged, history=[*steps, *later])
     axes = training_health(health_records(run), stage_starts(run)).axes[-1]
     assert marks(axes) == [41] and words(axes) == ["latent", "posterior"]
+
+
+@pytest.mark.parametrize(
+    ("v_squared", "dimensions", "is_warned"),
+    [
+        (4.4, "32", False),
+        (99, "32", False),
+        (33_800, "32", True),
+        (700, "256", False),
+        (800, "256", True),
+        (101, "", True),
+    ],
+)
+def test_v_that_left_the_range_of_the_thesis_learning_rate_is_warned_of(make_run, v_squared, dimensions, is_warned):
+    folder = make_run(rows=None, config={"latent::network_def::latent_dim": dimensions})
+    lengths = {7: v_squared, 8: v_squared / 2}
+    records = [
+        {"kind": "step", "epoch": 1, "step": step, "stage": "latent", "loss": 1.0, "v_squared": lengths.get(step, 1.0)}
+        for step in range(1, 11)
+    ]
+    (folder / "history.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    warnings, page = health_warnings(load_run(folder)), write_report(folder).read_text()
+    assert len(warnings) == is_warned and ("--latent_learning_rate" in page) is is_warned
+    if is_warned:
+        assert f"v.v reached {v_squared:,.0f} at step 7" in warnings[0]
 
 
 def test_report_shows_health_where_there_are_signs(make_run):
