@@ -17,11 +17,13 @@ class LatentShare:
 
     information: float = 0.0
     entropy: float = 0.0
+    cases: int = 0
 
     def add(self, information: Any, entropy: Any) -> None:
         """Mutual information and entropy of a case, tensors or arrays of any shape, in the same unit."""
         self.information += float(information.sum())
         self.entropy += float(entropy.sum())
+        self.cases += 1
 
     @property
     def value(self) -> float:

@@ -17,7 +17,7 @@ from medssl.core.files import write_bytes_atomically, write_text_atomically
 from medssl.core.progress import tracked
 from medssl.metrics import pavpu
 from medssl.metrics.catalogue import CASE_SECONDS, LATENT_SHARE, PAVPU, metric_names
-from medssl.uncertainty.latent_share import LatentShare, measures_latent
+from medssl.uncertainty.latent_share import LatentShare
 from natural_image_ext.data.scene_views import centre_of, read_scene
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
@@ -66,7 +66,7 @@ class SceneEvaluation:
             "images": len(rows),
             "classes": {name: float(iou) for name, iou in zip(self.predictor.classes, ious, strict=True)},
         }
-        if measures_latent(self.predictor.network, self.predictor.inferer.samples):
+        if latent.cases:
             metrics[LATENT_SHARE.name] = latent.value
         write_rows(folder / "per_case.csv", COLUMNS, rows)
         write_text_atomically(folder / "metrics.json", json.dumps(metrics, indent=1))
