@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import EXIT_SOME_FAILED, app, console, say
-from medssl.cli.trust import Trust
+from medssl.cli.shared_options import Samples, Stride, Trust
 from medssl.cli.values import numbers_of
 from medssl.core.bundle_folder import bundle_root
 from medssl.core.errors import ConfigError
-from medssl.core.prediction_options import checked_sampling, parse_shard, require_stride_within
+from medssl.core.prediction_options import checked_sampling, parse_shard
 from medssl.core.progress import work
 
 
@@ -20,9 +20,7 @@ def predict(
     scans: Annotated[Path, typer.Argument(help="A scan, a folder of scans, or a DICOM series.")],
     output: Annotated[Path, typer.Argument(help="Folder for the results: <id>_seg, _prob and _entropy .nii.gz.")],
     bundle: Annotated[Path, typer.Option(help="A trained bundle, or the folder of a finished run.")],
-    samples: Annotated[
-        int | None, typer.Option(help="Number of Monte Carlo samples; 0: one pass. Default: as trained.")
-    ] = None,
+    samples: Samples = None,
     shard: Annotated[str, typer.Option(help="i/n: predict only every n-th scan, starting with the i-th.")] = "1/1",
     mode: Annotated[
         str | None, typer.Option(help="How samples are drawn: fast, exact or reference; default: as trained.")
@@ -30,10 +28,7 @@ def predict(
     backend: Annotated[
         str | None, typer.Option(help="What computes: eager, compile, openvino or int8; default: as trained.")
     ] = None,
-    stride: Annotated[
-        str,
-        typer.Option(help="Distance between windows in voxels, e.g. 8,8,8; at most the window. Default: as trained."),
-    ] = "",
+    stride: Stride = "",
     probabilities: Annotated[bool, typer.Option(help="Write the probabilities, _prob .nii.gz, too.")] = True,
     dicom: Annotated[
         bool, typer.Option("--dicom", help="For DICOM series, write _seg, _entropy and _bands .dcm, too.")
@@ -59,8 +54,6 @@ def predict(
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
         logging.getLogger("medssl").setLevel(logging.INFO)
         predictor = load_predictor(bundle, trust=trust, **chosen, device=str(local_device()))
-        if steps:
-            require_stride_within(chosen["stride"], predictor.inferer.settings()["window"])
         engine = PredictionEngine(predictor, scans_in(scans), output, shard, probabilities, dicom)
     engine.run()
     counts = f"{len(engine.finished)} predicted, {len(engine.skipped)} already there, {len(engine.failures)} failed"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import EXIT_SOME_FAILED, app, console, say
-from medssl.cli.trust import Trust
+from medssl.cli.shared_options import Trust
 from medssl.core.bundle_folder import bundle_root
 from medssl.core.prediction_options import checked_sampling
 from medssl.core.progress import work

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import app, console, say
-from medssl.cli.trust import Trust
+from medssl.cli.shared_options import Samples, Trust
+from medssl.core.prediction_options import checked_sampling
 from medssl.core.progress import work
 
 
@@ -20,9 +21,7 @@ def label(
         str, typer.Option(help="Address of the server; one other than 127.0.0.1 needs MONAI Label's sign-on.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8000,
-    samples: Annotated[
-        int | None, typer.Option(min=0, help="Number of Monte Carlo samples; 0: one pass. Default: as trained.")
-    ] = None,
+    samples: Samples = None,
     strategy: Annotated[
         str, typer.Option(help="Which study is offered first: uncertain, structure or random.")
     ] = "uncertain",
@@ -48,6 +47,7 @@ def label(
     The server segments studies, shows the uncertainty and offers the most uncertain study first. The network can be
     trained on what was reviewed.
     """
+    checked_sampling({"samples": samples})
     say(f"Opening MONAI Label for {studies}.")
     with work("opening MONAI Label"):
         from medssl.label_app.launch import LabelServer

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medssl.cli.app import KEYS, Commands, app, console
-from medssl.cli.trust import Trust
+from medssl.cli.shared_options import Trust
 from medssl.cli.values import keys_of, numbers_of
 
 simulate = Commands(help=__doc__)

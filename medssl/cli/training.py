@@ -11,7 +11,7 @@ import typer
 
 from medssl.cli.app import EXIT_STOPPED, KEYS, app, say
 from medssl.cli.report import report
-from medssl.cli.trust import Trust
+from medssl.cli.shared_options import FinishedRun, Trust
 from medssl.cli.values import keys_of, numbers_of
 from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE, work
 
@@ -41,7 +41,7 @@ def train(
 @app.command(context_settings=KEYS)
 def evaluate(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    run: FinishedRun,
     trust: Trust = False,
 ) -> None:
     """Evaluate a finished run again. Further --key value pairs are keys of evaluate.json, e.g. --samples 50.

@@ -1,12 +1,11 @@
 """Commands that try a finished run in other ways: more samples, other modes, whole numbers."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from medssl.cli.app import app, console, say
-from medssl.cli.trust import Trust
+from medssl.cli.shared_options import FinishedRun, SomeSamples, Stride, TestCases, Trust
 from medssl.cli.values import numbers_of
 from medssl.core.bundle_folder import bundle_root
 from medssl.core.errors import ConfigError
@@ -16,11 +15,9 @@ from medssl.core.progress import work
 
 @app.command()
 def samples(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    run: FinishedRun,
     values: Annotated[str, typer.Option(help="Numbers of Monte Carlo samples to try.")] = "1,2,5,10,20,50",
-    cases: Annotated[
-        int | None, typer.Option(min=1, help="Number of test cases to predict, the first ones; default: all.")
-    ] = None,
+    cases: TestCases = None,
     trust: Trust = False,
 ) -> None:
     """Measure quality and time for several numbers of samples.
@@ -45,22 +42,16 @@ def samples(
 
 @app.command("compare-modes")
 def compare_modes(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    run: FinishedRun,
     side: Annotated[
         list[str] | None,
         typer.Option(
             help="A mode, with its stride or without, e.g. fast@8,8,8; all others are compared with the first."
         ),
     ] = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Number of Monte Carlo samples; default: as trained.")
-    ] = None,
-    stride: Annotated[
-        str, typer.Option(help="Distance between windows in voxels, e.g. 8,8,8; default: as trained.")
-    ] = "",
-    cases: Annotated[
-        int | None, typer.Option(min=1, help="Number of test cases to predict, the first ones; default: all.")
-    ] = None,
+    samples: SomeSamples = None,
+    stride: Stride = "",
+    cases: TestCases = None,
     again: Annotated[
         int | None,
         typer.Option(min=0, help="Number of cases, the first ones, to predict with another seed, too; default: all."),
@@ -86,13 +77,9 @@ def compare_modes(
 
 @app.command()
 def quantise(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Number of Monte Carlo samples; default: as trained.")
-    ] = None,
-    stride: Annotated[
-        str, typer.Option(help="Distance between windows in voxels, e.g. 8,8,8; default: as trained.")
-    ] = "",
+    run: FinishedRun,
+    samples: SomeSamples = None,
+    stride: Stride = "",
     cases: Annotated[
         int | None, typer.Option(min=1, help="Number of validation cases to predict, the first ones; default: all.")
     ] = None,

@@ -17,7 +17,7 @@ from medssl.core.checkpoint import load_tensors
 from medssl.core.errors import CheckpointError, ConfigError
 from medssl.core.flags import flag
 from medssl.core.memory import require_memory
-from medssl.core.prediction_options import checked_sampling
+from medssl.core.prediction_options import checked_sampling, require_stride_within
 from medssl.core.progress import work
 from medssl.core.seeding import seeded
 from medssl.data.pipeline import Pipeline
@@ -179,8 +179,15 @@ def load_weights(network: nn.Module, checkpoint: str | Path) -> None:
 
 
 def load_predictor(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> Predictor:
-    """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, mode, backend, stride, device."""
-    return parse_bundle(bundle, trust=trust, **overrides).get_parsed_content("predictor")
+    """The predictor of a trained bundle; overrides as in `parse_bundle`: samples, mode, backend, stride, device.
+
+    ConfigError for a stride that is given and longer than the window.
+    """
+    predictor = parse_bundle(bundle, trust=trust, **overrides).get_parsed_content("predictor")
+    stride = checked_sampling(overrides).get("stride")
+    if stride is not None:
+        require_stride_within(stride, predictor.inferer.settings()["window"])
+    return predictor
 
 
 def parse_bundle(bundle: str | Path, *, trust: bool | str = False, **overrides: Any) -> BundleConfig:

@@ -1,5 +1,6 @@
 """What every training method is: a module from a batch to its named losses, and the facts that tables need of it."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ class NoOptions:
     """Of a method that leaves nothing to choose."""
 
 
-class Method(nn.Module):
+class Method(nn.Module, ABC):
     """Maps a batch to named scalar losses; `loss` is minimised, the others are recorded.
 
     A batch has `image` (B, channels, *spatial), `label` (B, 1, *spatial) and `is_labelled` (B,); labels of unlabelled
@@ -42,8 +43,9 @@ class Method(nn.Module):
         self.options: Any = self.Options() if options is None else options
         self.schedule = Schedule() if schedule is None else schedule
 
+    @abstractmethod
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
-        raise NotImplementedError
+        """The named losses of a batch."""
 
     @property
     def evaluated(self) -> nn.Module:

@@ -1,6 +1,7 @@
 """What the configurations of these bundles call first, and what their trainings share."""
 
 import shlex
+from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def begin_scenes(bundle_root: str | Path, seed: int) -> None:
     begin(bundle_root, seed, SLICE_PARTS if is_on_slices else SCENE_PARTS)
 
 
-class NaturalTraining:
+class NaturalTraining(ABC):
     """What trainings on pictures, scenes and slices share: their session and their network.
 
     network: as `network_def` builds it. variant: named in the run's folder. listed: the session's and the network's
@@ -92,22 +93,22 @@ class NaturalTraining:
         )
 
     @property
+    @abstractmethod
     def session(self) -> Session:
         """The run's folder, its tracking and its rhythm."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def schedule(self) -> Any:
         """What says how many `epochs` there are, of how many `steps_per_epoch`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def input_size(self) -> tuple[int, int]:
         """Height and width of what the network sees in a step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def images_a_step(self) -> tuple[int, int]:
         """How many labelled and unlabelled images a step sees."""
-        raise NotImplementedError
 
     def open_session(
         self, data: DataOfRun, split: SplitOfRun, asked: Any, choices: Any, variant: str, lists_dir: str | None = None

@@ -97,25 +97,25 @@ def test_any_other_error_is_one_sentence_too(hook, capsys):
     assert capsys.readouterr().err == text
 
 
-@pytest.mark.parametrize("given", [["--debug", "true"], ["--debug=1"], ["--debug"], ["--debug", "--seed", "1"]])
-def test_with_debug_the_traceback_stands_before_the_sentence_of_any_error(hook, capsys, monkeypatch, given):
+def told_of_a_refusal(given, capsys, monkeypatch):
+    """What a training with these arguments writes when it refuses a scan."""
     monkeypatch.setattr(sys, "argv", ["monai.bundle", "run", "training", *given])
     explain_errors()
     with pytest.raises(DataError) as caught:
         refuse()
     report(sys.excepthook, caught.value)
-    err = capsys.readouterr().err
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--debug", "true"], ["--debug=1"], ["--debug"], ["--debug", "--seed", "1"]])
+def test_with_debug_the_traceback_stands_before_the_sentence_of_any_error(hook, capsys, monkeypatch, given):
+    err = told_of_a_refusal(given, capsys, monkeypatch)
     assert err.startswith("Traceback") and err.endswith("\nDataError: scan.nii.gz: 2-D. Expected a volume.\n")
 
 
 @pytest.mark.parametrize("given", [[], ["--debug", "false"], ["--debug=no", "--seed", "1"]])
 def test_without_debug_there_is_no_traceback(hook, capsys, monkeypatch, given):
-    monkeypatch.setattr(sys, "argv", ["monai.bundle", "run", "training", *given])
-    explain_errors()
-    with pytest.raises(DataError) as caught:
-        refuse()
-    report(sys.excepthook, caught.value)
-    assert "Traceback" not in capsys.readouterr().err
+    assert "Traceback" not in told_of_a_refusal(given, capsys, monkeypatch)
 
 
 def test_ctrl_c_ends_with_a_sentence_and_exit_code_130(hook, capsys):

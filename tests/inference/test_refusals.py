@@ -175,11 +175,23 @@ def test_no_samples_is_one_pass_and_says_so_in_the_record(trained_run, phantom_d
     assert record["made_by"]["samples"] == 0
 
 
-def test_stride_longer_than_the_window_counts_as_the_window(trained_run, phantom_dir):
+def test_stored_stride_longer_than_the_window_counts_as_the_window(trained_run, phantom_dir):
     case = {"id": "scan", "image": str(phantom_dir / "images" / "phantom_000.nii.gz")}
-    window = load_predictor(trained_run).inferer.window
-    near, far = (load_predictor(trained_run, samples=1, stride=[factor * side for side in window]) for factor in (1, 9))
-    assert (near(case).probs == far(case).probs).all()
+    predictor = load_predictor(trained_run, samples=1)
+    window = predictor.inferer.window
+    predictions = []
+    for factor in (1, 9):
+        predictor.inferer = MCDropoutInferer(window, [factor * side for side in window], samples=1)
+        predictions.append(predictor(case).probs)
+    assert (predictions[0] == predictions[1]).all()
+
+
+@pytest.mark.parametrize("command", ["predict", "compare-modes", "quantise"])
+def test_given_stride_longer_than_the_window_is_refused(command, trained_run, phantom_dir, tmp_path):
+    scan = phantom_dir / "images" / "phantom_000.nii.gz"
+    asked = [scan, tmp_path / "out", "--bundle", trained_run] if command == "predict" else [trained_run]
+    code, said = refusal(command, *asked, "--stride=900,8,8")
+    assert code == 1 and "stride 900,8,8: longer than the window" in said
 
 
 def test_command_says_within_two_seconds_what_it_is_going_to_do(trained_run, phantom_dir, tmp_path):
