@@ -31,7 +31,7 @@ from medssl.metrics.catalogue import (
     UCE,
     metric_names,
 )
-from medssl.uncertainty.latent_share import LatentShare, measures_latent
+from medssl.uncertainty.latent_share import LatentShare
 
 COLUMNS = (
     "case",
@@ -98,7 +98,7 @@ class Evaluation:
     def _write_latent_share(self, file: Path, latent: LatentShare) -> None:
         """What the latent of a neural process does, if the network has one; no file of an evaluation before this."""
         file.unlink(missing_ok=True)
-        if measures_latent(self.predictor.network, self.predictor.inferer.samples):
+        if self.predictor.measures_latent:
             write_text_atomically(file, json.dumps({LATENT_SHARE.name: latent.value}, indent=1))
 
     def _predicted(self, folder: Path, latent: LatentShare) -> Iterator[tuple[dict[str, Any], Prediction, float, Path]]:
