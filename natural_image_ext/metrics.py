@@ -1,6 +1,6 @@
 """What is measured of pictures and scenes, besides what scans have, too."""
 
-from medssl.metrics.catalogue import CASE_SECONDS, NATS, PAVPU, SECONDS, UCE, Metric
+from medssl.metrics.catalogue import CASE_SECONDS, LATENT_SHARE, NATS, PAVPU, SECONDS, UCE, Metric
 
 ERROR = Metric("error", "Error", "down", axis="error")
 TOP5_ERROR = Metric("top5_error", "Top-5 error", "down")
@@ -15,7 +15,7 @@ IMAGE_ACCURACY = Metric("accuracy", "Accuracy", "up")  # of a single image, in t
 SCENE_ENTROPY = Metric("mean_entropy_nats", "Entropy", unit=NATS)
 SECONDS_PER_IMAGE = Metric("seconds_per_image", "Time an image", unit=SECONDS, importance=10)
 
-PICTURE_METRICS = (UCE, ERROR, TOP5_ERROR, UNCERTAINTY)
+PICTURE_METRICS = (UCE, ERROR, TOP5_ERROR, UNCERTAINTY, LATENT_SHARE)
 PICTURE_COLUMNS = (CONFIDENCE, MEAN_UNCERTAINTY)
-SCENE_METRICS = (MIOU, PIXEL_ACCURACY, PAVPU, SCENE_ENTROPY, SECONDS_PER_IMAGE)
+SCENE_METRICS = (MIOU, PIXEL_ACCURACY, PAVPU, SCENE_ENTROPY, SECONDS_PER_IMAGE, LATENT_SHARE)
 SCENE_COLUMNS = (CASE_SECONDS,)

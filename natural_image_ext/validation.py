@@ -27,11 +27,16 @@ def classification_validator(
     device: torch.device,
     batch_size: int = 64,
     amp: bool | str = False,
+    resize_to: int | None = None,
 ) -> SupervisedEvaluator:
-    """A MONAI evaluator with the metric `accuracy`. In a process group every process validates all pictures."""
+    """A MONAI evaluator with the metric `accuracy`. In a process group every process validates all pictures.
+
+    size, resize_to: of `Views`.
+    """
+    plain = Views(size, resize_to=resize_to).plain()
     return SupervisedEvaluator(
         device=device,
-        val_data_loader=DataLoader(LabelledPictures(pictures, Views(size).plain()), batch_size=batch_size),
+        val_data_loader=DataLoader(LabelledPictures(pictures, plain), batch_size=batch_size),
         network=network,
         inferer=inferer,
         decollate=False,

@@ -53,10 +53,14 @@ def prepared_network(
 
     A run that goes on has weights of its own: it needs the others no more.
     """
-    goes_on = session.resume and session.output_dir is not None and (Path(session.output_dir) / "run.json").is_file()
-    if options.start_from and not goes_on:
+    if options.start_from and not goes_on(session):
         print(load_fitting_weights(network, options.start_from).text(), flush=True)
     return place(network, device, options.channels_last)
+
+
+def goes_on(session: SessionOptions) -> bool:
+    """Whether the run in `output_dir` is continued, which has weights of its own."""
+    return session.resume and session.output_dir is not None and (Path(session.output_dir) / "run.json").is_file()
 
 
 def require_fitting(network: nn.Module, data: ScanData, samples: int, backend: str) -> None:

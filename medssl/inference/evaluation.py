@@ -26,6 +26,7 @@ from medssl.metrics.catalogue import (
     ENTROPY_BITS,
     JACCARD,
     LABEL_ML,
+    LATENT_SHARE,
     PAVPU,
     PREDICTED_ML,
     STRUCTURE_METRICS,
@@ -33,6 +34,7 @@ from medssl.metrics.catalogue import (
     VOXEL_METRICS,
     metric_names,
 )
+from medssl.uncertainty.latent_share import LatentShare
 
 COLUMNS = (
     "case",
@@ -47,10 +49,11 @@ COLUMNS = (
 class Evaluation:
     """Predicts `cases`, compares with their labels on the scans' own grid and writes `output_dir`/per_case.csv.
 
-    Beside it: settings.json and predictions/ (`_seg` and `_entropy` of each case). pavpu_window and
-    pavpu_threshold_bits are those of `CaseScoring`; the last three are those of `ScoringOptions`, None for what the
-    evaluation before in this folder, or of the run's test cases, had. Cases are scored and written in `metric_workers`
-    processes while the next is predicted: 0 for none, None for as many as pay. The rows are the same.
+    Beside it: settings.json, predictions/ (`_seg` and `_entropy` of each case) and, of a network that draws latents,
+    metrics.json with their `latent_share`. pavpu_window and pavpu_threshold_bits are those of `CaseScoring`; the last
+    three are those of `ScoringOptions`, None for what the evaluation before in this folder, or of the run's test cases,
+    had. Cases are scored and written in `metric_workers` processes while the next is predicted: 0 for none, None for as
+    many as pay. The rows are the same.
     """
 
     predictor: Predictor
@@ -98,12 +101,15 @@ class Evaluation:
             return []
         workers = paying_workers(len(self.cases)) if self.metric_workers is None else self.metric_workers
         rows: list[dict[str, Any]] = []
+        latent = LatentShare()
+        predicted = self._predicted(folder / "predictions", latent)
         with work("evaluation", len(self.cases), "cases") as progress:
-            for case_rows in in_processes(self.scoring.stored_rows, self._predicted(folder / "predictions"), workers):
+            for case_rows in in_processes(self.scoring.stored_rows, predicted, workers):
                 rows += case_rows
                 progress.advance()
         write_rows(folder / "per_case.csv", self.columns, rows)
         write_text_atomically(folder / "settings.json", json.dumps(self._all_settings(), indent=1))
+        self._write_latent_share(folder / "metrics.json", latent)
         require_consistent_overlaps(rows)  # last: what took hours is stored, whatever comes of it
         return rows
 
@@ -117,13 +123,20 @@ class Evaluation:
             "roles": sorted({case.get("role", "") for case in self.cases}),
         }
 
-    def _predicted(self, folder: Path) -> Iterator[tuple[dict[str, Any], Prediction, float, Path]]:
-        """The arguments of `CaseScoring.stored_rows`, case by case."""
+    def _write_latent_share(self, file: Path, latent: LatentShare) -> None:
+        """What the latent of a neural process does, if the network has one; no file of an evaluation before this."""
+        file.unlink(missing_ok=True)
+        if self.predictor.measures_latent:
+            write_text_atomically(file, json.dumps({LATENT_SHARE.name: latent.value}, indent=1))
+
+    def _predicted(self, folder: Path, latent: LatentShare) -> Iterator[tuple[dict[str, Any], Prediction, float, Path]]:
+        """The arguments of `CaseScoring.stored_rows`, case by case; what the latent does goes to `latent`."""
         for case in self.cases:
             started = time.perf_counter()
             prediction = self.predictor(case)
             seconds = time.perf_counter() - started
             print(f"evaluation: {case['id']}  {seconds:.1f} s", flush=True)
+            latent.add(prediction.mutual_information, prediction.entropy)
             yield case, prediction, seconds, folder
 
 

@@ -26,6 +26,7 @@ from medssl.inference.mc_dropout import MCStatistics
 from medssl.inference.memory_need import WAY_OUT, maps_bytes, statistics_bytes
 from medssl.networks.weights import weights_digest
 from medssl.security.opening import BundleConfig, open_bundle_config
+from medssl.uncertainty.latent_share import measures_latent
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,11 @@ class Predictor:
     @property
     def structures(self) -> dict[int, str]:
         return dict(self.pipeline.facts.target.structures)
+
+    @property
+    def measures_latent(self) -> bool:
+        """Whether the mutual information of its predictions is that of a latent."""
+        return measures_latent(self.network, self.inferer.samples)
 
     def weights_digest(self) -> str:
         """Names the weights: 16 hex digits that change with any of them."""

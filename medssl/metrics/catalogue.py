@@ -132,6 +132,13 @@ ENTROPY_BITS = Metric(
     decimals=4,
     meaning="predictive entropy, mean over the voxels of a case",
 )
+LATENT_SHARE = Metric(
+    "latent_share",
+    "Latent share",
+    decimals=4,
+    importance=9,
+    meaning="mutual information of draws of a latent over entropy; below 0.01 the latent hardly reaches the output",
+)
 LABEL_ML = Metric("label_ml", "Label", unit=MILLILITRES, decimals=1)
 PREDICTED_ML = Metric("predicted_ml", "Predicted", unit=MILLILITRES, decimals=1)
 CASE_SECONDS = Metric("seconds", "Time", unit=SECONDS, decimals=1)

@@ -18,6 +18,11 @@ class SampledNetwork(nn.Module, ABC):
     builder: str
     arguments: dict[str, Any]
 
+    @property
+    def draws_latents(self) -> bool:
+        """Whether its predictions differ by draws of a latent, as those of a neural process do."""
+        return False
+
     @abstractmethod
     def sampler(self, images: Tensor) -> Sampler:
         """From a number to as many predictions of `images` (B, 3, H, W), as probabilities (n, B, C, ...).

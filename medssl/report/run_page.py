@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from medssl.core.files import write_text_atomically
+from medssl.metrics.catalogue import LATENT_SHARE
 from medssl.report.comparison.compare import PAPER_CROP_NOTICE
 from medssl.report.figures.pictures import picture
 from medssl.report.figures.training import training_curves
@@ -13,6 +14,7 @@ from medssl.report.run import Run
 from medssl.report.runs import load_run
 from medssl.report.scrub import command_without_paths, without_paths
 from medssl.report.templating import render
+from medssl.uncertainty.latent_share import LEAST_LATENT_SHARE
 
 STATUS_NOTICES = {
     "running": "This run had not finished when the report was written: it shows what was there.",
@@ -80,9 +82,22 @@ def _status_facts(run: Run) -> list[str]:
 
 def _notices(run: Run) -> list[str]:
     notices = [PAPER_CROP_NOTICE] if run.paper_crop else []
+    notices += latent_notices(run)
     if run.status in STATUS_NOTICES:
         notices.append(STATUS_NOTICES[run.status])
     return notices
+
+
+def latent_notices(run: Run) -> list[str]:
+    """A warning, where the latent of a neural process hardly reaches the output."""
+    share = run.measured.get(LATENT_SHARE.name)
+    if not isinstance(share, float) or not share < LEAST_LATENT_SHARE:
+        return []
+    return [
+        f"The latent hardly reaches the output: the mutual information of its draws is {100 * share:.2g} % of the "
+        f"entropy, and below {100 * LEAST_LATENT_SHARE:g} % draws are as good as one. So the uncertainty is that of "
+        "one pass; the number of samples, the divergence of the latents and the memory banks change next to nothing."
+    ]
 
 
 def _training_text(run: Run) -> str:

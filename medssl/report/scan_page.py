@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from medssl.core.errors import MedsslError
-from medssl.metrics.catalogue import ASSD, DICE, ECE, HD95, PAVPU
+from medssl.metrics.catalogue import ASSD, DICE, ECE, HD95, LATENT_SHARE, PAVPU
 from medssl.report.figures.cases import calibration_strip, dice_strip, entropy_against_dice
 from medssl.report.figures.panels import case_panel
 from medssl.report.figures.pictures import picture
@@ -31,7 +31,7 @@ def scan_content(run: Run) -> dict[str, Any]:
     summary = summarise(run.per_case)
     overall = summary[-1] if summary else None
     return {
-        "tiles": _tiles(overall),
+        "tiles": [*_tiles(overall), *_latent_tiles(run)],
         "accuracy": accuracy_grid(summary) if summary else None,
         "strip": picture(dice_strip, run.per_case) if summary else None,
         "cases": _telling_cases(run),
@@ -68,6 +68,14 @@ def _tiles(overall: SummaryRow | None) -> list[dict[str, str]]:
             cell = stat_cell(stat, metric, 0)
             tiles.append({"title": metric.title, "text": cell.text, "small": cell.small})
     return tiles
+
+
+def _latent_tiles(run: Run) -> list[dict[str, str]]:
+    """How much the latent of a neural process does, if the network has one."""
+    if LATENT_SHARE.name not in run.measured:
+        return []
+    text = LATENT_SHARE.text(run.measured[LATENT_SHARE.name])
+    return [{"title": LATENT_SHARE.title, "text": text, "small": ""}]
 
 
 def _telling_cases(run: Run) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from rich.table import Table
 
-from medssl.metrics.catalogue import DICE, PAVPU, SCAN_METRICS, Metric
+from medssl.metrics.catalogue import DICE, LATENT_SHARE, PAVPU, SCAN_METRICS, Metric
 from medssl.report.pavpu_region import counted_where
 from medssl.report.run import PerCaseRow, Run
 
@@ -115,6 +115,9 @@ def structures_table(run: Run) -> Table:
     for metric in run.task.metrics:
         if any(row.stats[metric.name].n for row in rows):
             table.add_row(metric.title, *(_stat_with_n(row, metric) for row in rows))
+    if LATENT_SHARE.name in run.measured:  # of all cases and structures together
+        others = [""] * (len(rows) - 1)
+        table.add_row(LATENT_SHARE.title, *others, LATENT_SHARE.text(run.measured[LATENT_SHARE.name]))
     table.add_section()
     table.add_row("cases", *(str(row.cases) for row in rows))
     table.add_row("missed", *(str(row.missed) for row in rows))

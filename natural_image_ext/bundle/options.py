@@ -5,9 +5,10 @@ from typing import Any
 
 from medssl.core.options import option
 from medssl.core.prediction_options import MOST_SAMPLES
-from natural_image_ext.methods.classification.np_match import DIVERGENCES
+from natural_image_ext.methods.classification.np_match import DIVERGENCES, NORMALISE
 from natural_image_ext.methods.classification.recipes import METHODS
 from natural_image_ext.methods.segmentation.recipes import FRAMEWORKS, HEADS
+from natural_image_ext.networks.np_head import ACTIVATIONS, HEAD_NORMS
 
 OF_RECIPE = "default: as published for the data set"
 
@@ -18,7 +19,9 @@ class PictureDataOptions:
 
     dataset_name: str = option("folder", "the data set: cifar10, cifar100, stl10, imagenet or folder")
     dataset_dir: str = option("data", "the folder of the data set", place=True)
-    image_size: int | None = option(None, "pictures are resized to squares of this side; default: the data set's")
+    image_size: int | None = option(
+        None, "pictures are resized to squares of this side (imagenet: 8/7 of it, and cut); default: the data set's"
+    )
     size: int | None = option(None, "side of the squares that the network sees; default: image_size", at_least=1)
     num_classes: int | None = option(None, "number of classes of the network; default: the data set's", at_least=2)
     download: bool = option(False, "let torchvision download CIFAR or STL-10 if it is missing", place=True)
@@ -43,6 +46,20 @@ class PictureOptions:
     backbone: str | None = option(None, f"the network before the head; {OF_RECIPE}")
     dropout: float | None = option(None, f"probability of dropout; {OF_RECIPE}", at_least=0, at_most=1)
     hidden: int | None = option(None, f"hidden units of the neural process; {OF_RECIPE}", at_least=1)
+    activation: str = option(
+        "softmax",
+        "NP-Match: softmax of classes that exclude each other, or sigmoid of each class by itself",
+        choices=ACTIVATIONS,
+    )
+    head_norm: str = option(
+        "none", "NP-Match: normalisation of the decoder's layers, none or layer", choices=HEAD_NORMS
+    )
+    head_dropout: float = option(
+        0.0, "NP-Match: probability of dropout in the decoder, in training only", at_least=0, at_most=1
+    )
+    head_width: int | None = option(
+        None, "NP-Match: units of the decoder's layers; default: as many as the backbone has features", at_least=1
+    )
     norm_momentum: float | None = option(None, "momentum of the batch norms; default: the backbone's own")
     bank_size: int = option(2560, "vectors that each memory bank of the neural process holds", at_least=1)
     samples: int = option(
@@ -52,7 +69,11 @@ class PictureOptions:
     ratio: int | None = option(None, f"unlabelled pictures for each labelled one; {OF_RECIPE}", at_least=1)
     learning_rate: float | None = option(None, f"learning rate; {OF_RECIPE}", at_least=0)
     weight_decay: float | None = option(None, f"weight decay; {OF_RECIPE}", at_least=0)
-    max_grad_norm: float | None = option(None, "gradients longer than this are shortened to it; default: no limit")
+    max_grad_norm: float | None = option(
+        None,
+        "gradients longer than this are shortened to it, 0: no limit; default: 3 for np_match, no limit for others",
+        at_least=0,
+    )
     confidence: float | None = option(None, f"lowest confidence at which a pseudo-label counts; {OF_RECIPE}")
     uncertainty: float | None = option(
         None, f"highest uncertainty (nats; ups: deviation) at which a pseudo-label counts; {OF_RECIPE}"
@@ -63,6 +84,11 @@ class PictureOptions:
     align: bool = option(False, "distribution alignment: divide probabilities by their mean over the batch first")
     unlabelled_weight: float | None = option(None, f"weight of the loss on unlabelled pictures; {OF_RECIPE}")
     divergence_weight: float = option(0.01, "NP-Match: weight of the divergence between the latents")
+    normalise: str = option(
+        "accepted",
+        "NP-Match: the loss on pseudo-labels is the mean over the accepted ones, or over all unlabelled pictures",
+        choices=NORMALISE,
+    )
     ema_decay: float = option(
         0.999, "decay of the moving average of the weights, which is evaluated", at_least=0, at_most=1
     )
@@ -107,7 +133,10 @@ class SceneOptions:
     )
     crop: int | None = option(None, f"side of the square training crops, in pixels; {OF_RECIPE}", at_least=1)
     encoder: str = option("resnet50", "the encoder, by its name in segmentation-models-pytorch")
-    encoder_weights: str | None = option(None, "a file with the encoder's weights, or imagenet to download them")
+    encoder_weights: str | None = option(
+        None,
+        "weights the encoder begins with: imagenet (downloaded), a file, or null for random ones; default: imagenet",
+    )
     channels: int = option(256, "channels of context in the decoder", at_least=1)
     detail: int = option(256, "channels of fine detail in the decoder", at_least=1)
     dropout: float = option(0.1, "probability of dropout, for head dropout", at_least=0, at_most=1)

@@ -32,6 +32,11 @@ class PictureData:
         return self.options.size or self.source.size
 
     @property
+    def resize_to(self) -> int | None:
+        """The side that pictures have before squares of `size` are cut from them: of ImageNet 256 for 224."""
+        return round(self.size * 256 / 224) if self.options.dataset_name == "imagenet" else None
+
+    @property
     def num_classes(self) -> int:
         return self.options.num_classes or self.source.num_classes
 

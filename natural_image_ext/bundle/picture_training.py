@@ -69,6 +69,10 @@ def picture_network(data: PictureData, choices: PictureChoices) -> Classifier:
         samples=choices.options.samples,
         bank_size=choices.options.bank_size,
         norm_momentum=choices.options.norm_momentum,
+        activation=choices.options.activation,  # type: ignore[arg-type]
+        head_norm=choices.options.head_norm,  # type: ignore[arg-type]
+        head_dropout=choices.options.head_dropout,
+        head_width=choices.options.head_width,
     )
 
 
@@ -115,13 +119,14 @@ class PictureTraining(NaturalTraining):
             samples=choices.options.samples,
             divergence=choices.options.divergence,
             divergence_weight=choices.options.divergence_weight,
+            normalise=choices.options.normalise,
             ema_decay=choices.options.ema_decay,
             warm_up=2 * choices.total_steps // 5,
         )
 
     @cached_property
     def dataset(self) -> SemiSupervisedPictures:
-        views = Views(self.data.size, two_weak=self.choices.recipe.two_weak)
+        views = Views(self.data.size, two_weak=self.choices.recipe.two_weak, resize_to=self.data.resize_to)
         return SemiSupervisedPictures(self.data.split, views, self.data.options.keep_in_memory)
 
     @property
@@ -138,6 +143,7 @@ class PictureTraining(NaturalTraining):
             self.session.device,
             self.choices.options.test_batch,
             self.session.amp,
+            self.data.resize_to,
         )
 
     @cached_property
@@ -162,7 +168,7 @@ class PictureTraining(NaturalTraining):
             session,
             self.validator,
             choices.epochs,
-            max_grad_norm=choices.options.max_grad_norm,
+            max_grad_norm=choices.of_recipe("max_grad_norm") or None,
         )
 
     def finish(self) -> None:
@@ -177,6 +183,7 @@ class PictureTraining(NaturalTraining):
             self.session.device,
             seed=self.session.seed,
             batch_size=self.choices.options.test_batch,
+            resize_to=self.data.resize_to,
         )
         export_classifier(folder, self.bundle_root, predictor)
         PictureEvaluation(predictor, self.data.split.test, folder.path / "evaluation").run()

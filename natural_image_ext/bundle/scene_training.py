@@ -7,8 +7,9 @@ import torch
 from monai.engines import SupervisedEvaluator
 
 from medssl.bundle.keys import given_by_name, given_options
+from medssl.bundle.networks import NetworkOptions, goes_on
 from medssl.bundle.scan_data import ScanData
-from medssl.bundle.session import Session
+from medssl.bundle.session import Session, SessionOptions
 from medssl.bundle.stage import session_trainer
 from medssl.bundle.story import tell_end
 from medssl.core.options import names_of
@@ -78,8 +79,21 @@ def scene_network(data: SceneData | ScanData, choices: SceneChoices) -> Segmenta
         samples=asked.samples,
         bank_size=asked.bank_size,
         aggregator=asked.aggregator,  # type: ignore[arg-type]
-        encoder_weights=asked.encoder_weights,
+        encoder_weights=first_encoder_weights(choices),
     )
+
+
+def first_encoder_weights(choices: SceneChoices) -> str | None:
+    """What the encoder begins with: as the user says, else the recipe's, but nothing where all weights are replaced.
+
+    That is so of a run that goes on, and of one that starts from another. The text `null` is the command line's None.
+    """
+    given = choices.options.encoder_weights
+    if given is not None:
+        return None if given in ("null", "none") else given
+    network, session = given_options(NetworkOptions, {}), given_options(SessionOptions, {})
+    is_replaced = goes_on(session) or network.start_from is not None
+    return None if is_replaced else choices.of_recipe("encoder_weights")
 
 
 class SegmentationTraining(NaturalTraining):

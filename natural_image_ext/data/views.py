@@ -14,6 +14,7 @@ from medssl.core.flags import flag
 from medssl.data.image_batches import StepDraws, StepSampler
 from medssl.data.mixing import UNLABELLED_SEED
 from medssl.data.sampling import Draw, EpochSampler, loader_of, share_of_process
+from natural_image_ext.data.rand_augment import SquareCutout, UniformRandAugment
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.data.splits import ImageSplit
 
@@ -26,19 +27,22 @@ class Views:
 
     sized: the square in the middle, uint8 still. Of that weak and strong make normalised views: weak by flip and
     shifted crop, strong by RandAugment and cutout and then as weak does; with two_weak it is a second weak view.
-    plain: sized and normalised, no chance in it.
+    plain: sized and normalised, no chance in it. resize_to: the side of the sized square where it is larger than
+    `size`, which is cut from it then, as ImageNet's 224 from 256; plain cuts the middle.
     """
 
     size: int
     operations: int = 3
-    magnitude: int = 10
     two_weak: bool = False
+    resize_to: int | None = None
 
     def sized(self) -> v2.Compose:
-        return v2.Compose([v2.Resize(self.size, antialias=True), v2.CenterCrop(self.size)])
+        side = self.resize_to or self.size
+        return v2.Compose([v2.Resize(side, antialias=True), v2.CenterCrop(side)])
 
     def plain(self) -> v2.Compose:
-        return v2.Compose([self.sized(), *_normalised()])
+        cut = [] if self.resize_to is None else [v2.CenterCrop(self.size)]
+        return v2.Compose([self.sized(), *cut, *_normalised()])
 
     def weak(self) -> v2.Compose:
         return v2.Compose([*self._shifted(), *_normalised()])
@@ -46,12 +50,12 @@ class Views:
     def strong(self) -> v2.Compose:
         if self.two_weak:
             return self.weak()
-        cutout = v2.RandomErasing(p=1.0, scale=(1e-4, 0.25), ratio=(1.0, 1.0), value=127)
-        randomised = [v2.RandAugment(self.operations, self.magnitude, fill=127), cutout]
+        randomised = [UniformRandAugment(self.operations), SquareCutout()]
         return v2.Compose([*randomised, *self._shifted(), *_normalised()])
 
     def _shifted(self) -> list[v2.Transform]:
-        crop = v2.RandomCrop(self.size, padding=max(1, self.size // 8), padding_mode="reflect")
+        share = 8 if self.resize_to is None else 56  # of CIFAR's 32 pixels 4, and of ImageNet's 224
+        crop = v2.RandomCrop(self.size, padding=max(1, self.size // share), padding_mode="reflect")
         return [v2.RandomHorizontalFlip(), crop]
 
 

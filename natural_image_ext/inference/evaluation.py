@@ -13,7 +13,7 @@ from torch import Tensor
 from medssl.core.csv_files import write_rows
 from medssl.core.files import write_text_atomically
 from medssl.metrics.calibration import uce
-from medssl.metrics.catalogue import UCE, metric_names
+from medssl.metrics.catalogue import LATENT_SHARE, UCE, metric_names
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.sources import Pictures
 from natural_image_ext.inference.predictor import PicturePredictor
@@ -43,7 +43,8 @@ class PictureEvaluation:
     output_dir: str | Path
 
     def run(self) -> dict[str, Any]:
-        """The metrics, in [0, 1]: `error`, `top5_error` (of more than five classes), `uce`, and those of each class.
+        """The metrics, in [0, 1]: `error`, `top5_error` (of more than five classes), `uce`, and those of each class;
+        of a neural process `latent_share`, too.
 
         The first process of a group does the work.
         """
@@ -52,9 +53,12 @@ class PictureEvaluation:
         if not len(self.pictures):
             print("evaluation: the split has no pictures to evaluate", flush=True)
             return {}
-        probs, labels = self.predictor(self.pictures), torch.tensor(self.pictures.labels)
+        probs, latent_share = self.predictor.with_latent_share(self.pictures)
+        labels = torch.tensor(self.pictures.labels)
         table = _Table(probs, labels)
         metrics = {**table.metrics(), "classes": table.of_classes(self.predictor.classes)}
+        if latent_share is not None:
+            metrics[LATENT_SHARE.name] = latent_share
         folder = Path(self.output_dir)
         write_rows(folder / "per_sample.csv", table.columns, table.rows(self.pictures.ids, self.predictor.classes))
         write_text_atomically(folder / "metrics.json", json.dumps(metrics, indent=1))

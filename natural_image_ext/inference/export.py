@@ -19,6 +19,7 @@ def export_classifier(folder: RunFolder, bundle_root: str | Path, predictor: Pic
     """
     changes = {
         "image_size": predictor.size,
+        "resize_to": predictor.resize_to,
         "samples": predictor.inferer.samples,
         "seed": predictor.seed,
         "test_batch": predictor.batch_size,

@@ -31,8 +31,12 @@ class SampledInferer(Inferer):
         super().__init__()
         self.samples = make_options(PictureSampling, {"samples": samples}).samples
 
-    @torch.no_grad()
     def __call__(self, inputs: Tensor, network: Classifier, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
+        return self.draws(inputs, network).mean(0)
+
+    @torch.no_grad()
+    def draws(self, inputs: Tensor, network: Classifier) -> Tensor:
+        """The probabilities by every draw, (T, N, C)."""
         draw = network.sampler(inputs)
         with mc_dropout(network):
-            return torch.cat(list(draw(self.samples))).mean(0)
+            return torch.cat(list(draw(self.samples)))

@@ -16,7 +16,8 @@ from medssl.core.errors import DataError
 from medssl.core.files import write_bytes_atomically, write_text_atomically
 from medssl.core.progress import tracked
 from medssl.metrics import pavpu
-from medssl.metrics.catalogue import CASE_SECONDS, PAVPU, metric_names
+from medssl.metrics.catalogue import CASE_SECONDS, LATENT_SHARE, PAVPU, metric_names
+from medssl.uncertainty.latent_share import LatentShare
 from natural_image_ext.data.scene_views import centre_of, read_scene
 from natural_image_ext.data.scenes import VOID, Scenes
 from natural_image_ext.inference.scene_predictor import ScenePrediction, ScenePredictor
@@ -32,7 +33,7 @@ class SceneEvaluation:
     Prediction and mask are compared on the image's own grid; with crop_to only that many pixels a side of the image's
     centre are predicted (VOC). mIoU is the mean over classes of the IoU of all pixels of all images; per_case.csv has
     the mean over the classes of an image. PAvPU: windows of `pavpu_window` pixels, certain below
-    `pavpu_threshold_nats`.
+    `pavpu_threshold_nats`. Of a neural process metrics.json has the `latent_share`, too.
     """
 
     predictor: ScenePredictor
@@ -51,9 +52,9 @@ class SceneEvaluation:
             print("evaluation: the split has no images to evaluate", flush=True)
             return {}
         folder, number = Path(self.output_dir), len(self.predictor.classes)
-        confusion, rows = np.zeros((number, number), dtype=np.int64), []
+        confusion, rows, latent = np.zeros((number, number), dtype=np.int64), [], LatentShare()
         for place in tracked(range(len(self.scenes)), "evaluation", "images"):
-            counted, row = self._evaluate(place, folder / "predictions")
+            counted, row = self._evaluate(place, folder / "predictions", latent)
             confusion += counted
             rows.append(row)
         ious = iou_of_classes(confusion)
@@ -65,6 +66,8 @@ class SceneEvaluation:
             "images": len(rows),
             "classes": {name: float(iou) for name, iou in zip(self.predictor.classes, ious, strict=True)},
         }
+        if latent.cases:
+            metrics[LATENT_SHARE.name] = latent.value
         write_rows(folder / "per_case.csv", COLUMNS, rows)
         write_text_atomically(folder / "metrics.json", json.dumps(metrics, indent=1))
         write_text_atomically(folder / "settings.json", json.dumps(self._settings(), indent=1))
@@ -72,8 +75,8 @@ class SceneEvaluation:
         print(f"evaluation: {len(rows)} images, mIoU {miou:.4f}, PAvPU {certain:.4f}", flush=True)
         return metrics
 
-    def _evaluate(self, place: int, folder: Path) -> tuple[np.ndarray, dict[str, Any]]:
-        """Confusion matrix (C, C), label by prediction, and the row of an image."""
+    def _evaluate(self, place: int, folder: Path, latent: LatentShare) -> tuple[np.ndarray, dict[str, Any]]:
+        """Confusion matrix (C, C), label by prediction, and the row of an image; `latent` gets what its latent does."""
         name = self.scenes.ids[place]
         image, mask = read_scene(self.scenes, place, len(self.predictor.classes), self.void)
         image, mask = centre_of(image, mask, self.crop_to)
@@ -81,6 +84,8 @@ class SceneEvaluation:
         started = time.perf_counter()
         prediction = self.predictor(image, name)
         seconds = time.perf_counter() - started
+        if prediction.information is not None:
+            latent.add(prediction.information, prediction.entropy)
         counted = confusion_matrix(prediction.classes, label, len(self.predictor.classes))
         _write(prediction_file(folder, name), prediction)
         row = {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medssl.core.seeding import seeded
 from medssl.inference.predictor import load_weights, parse_bundle
+from medssl.uncertainty.latent_share import measures_latent
 from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.data.scene_views import SceneViews, normalised
 from natural_image_ext.inference.scene_sampling import SampledSceneInferer, SlidingScenes
@@ -19,10 +20,14 @@ from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampl
 
 @dataclass(frozen=True)
 class ScenePrediction:
-    """classes (H, W) uint8 and entropy (H, W) in nats, on the image's own grid."""
+    """classes (H, W) uint8 and entropy (H, W) in nats, on the image's own grid.
+
+    information: mutual information of the draws of a latent, (H, W) in nats; None of a network without one.
+    """
 
     classes: np.ndarray
     entropy: np.ndarray
+    information: np.ndarray | None = None
 
 
 @dataclass
@@ -49,11 +54,15 @@ class ScenePredictor:
         """The prediction of image (3, H, W) uint8; the same for the same image, seed and name."""
         prepared = normalised(SceneViews(1, self.size).sized()(image))
         self.network.eval()
+        has_latent = measures_latent(self.network, self.inferer.samples)
+        predict = self.inferer.with_information if has_latent else self.inferer
         with seeded(self.seed, name):
-            probs = self.inferer(prepared.unsqueeze(0).to(self.device), self.network).float().cpu()
-        probs = upsampled(probs, image.shape[1:])[0]
+            maps = predict(prepared.unsqueeze(0).to(self.device), self.network).float().cpu()
+        maps = upsampled(maps, image.shape[1:])[0]
+        probs = maps[:-1] if has_latent else maps
+        information = maps[-1].numpy() * math.log(2) if has_latent else None
         entropy = entropy_nats(probs.movedim(0, -1)).clamp(0, math.log(len(self.classes)))
-        return ScenePrediction(probs.argmax(0).to(torch.uint8).numpy(), entropy.numpy())
+        return ScenePrediction(probs.argmax(0).to(torch.uint8).numpy(), entropy.numpy(), information)
 
     def settings(self) -> dict[str, Any]:
         """What a prediction depends on besides image and weights."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from medssl.core.options import make_options, option
 from medssl.networks.mc_dropout import mc_dropout
+from medssl.uncertainty.maps import mutual_information
 from natural_image_ext.networks.segmentation import SegmentationNetwork, upsampled
 
 
@@ -44,6 +45,19 @@ class SampledSceneInferer(Inferer):
             total = sum(group.mean(0) for group in draw(self.samples))  # groups are alike in size
         return upsampled(total / total.sum(1, keepdim=True), inputs.shape[2:])  # type: ignore[union-attr]
 
+    @torch.no_grad()
+    def with_information(self, inputs: Tensor, network: SegmentationNetwork) -> Tensor:
+        """The same, and behind the classes the mutual information of the draws in bits: (B, C + 1, H, W).
+
+        All draws are held at once, as a network that draws latents has them anyway. The information is that of the
+        network's own grid: on a finer one, interpolation would add some.
+        """
+        with mc_dropout(network, enabled=self.samples > 0):
+            draws = torch.cat(list(network.sampler(inputs)(self.samples)))
+        mean = draws.mean(0)
+        maps = [mean / mean.sum(1, keepdim=True), mutual_information(draws).unsqueeze(1).to(mean.dtype)]
+        return upsampled(torch.cat(maps, dim=1), inputs.shape[2:])
+
 
 class SlidingScenes(Inferer):
     """`inferer` in windows of `crop` pixels that move by two thirds of it, averaged where they overlap (Cityscapes)."""
@@ -57,6 +71,10 @@ class SlidingScenes(Inferer):
 
     def __call__(self, inputs: Tensor, network: SegmentationNetwork, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
         return self.windows(inputs, lambda images: self.inferer(images, network))  # type: ignore[return-value]
+
+    def with_information(self, inputs: Tensor, network: SegmentationNetwork) -> Tensor:
+        """As `SampledSceneInferer.with_information`."""
+        return self.windows(inputs, lambda images: self.inferer.with_information(images, network))  # type: ignore[return-value]
 
 
 def scene_inferer(samples: int = 5, evaluation: str = "whole", crop: int = 480) -> SampledSceneInferer | SlidingScenes:

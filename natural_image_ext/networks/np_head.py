@@ -9,11 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
+from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.networks.heads import DrawingHead
 from natural_image_ext.networks.memory_bank import MemoryBank
 
 SLOPE = 0.1  # of leaky ReLU
 Activation = Literal["softmax", "sigmoid"]
+HeadNorm = Literal["none", "layer"]
+ACTIVATIONS, HEAD_NORMS = ("softmax", "sigmoid"), ("none", "layer")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,16 @@ class NPOutput:
         return torch.sigmoid(self.logits) if self.activation == "sigmoid" else F.softmax(self.logits, dim=-1)
 
     @property
+    def uncertainty(self) -> Tensor:
+        """Of each point, (N,): entropy of the mean in nats; with sigmoid the variance over T, summed over the classes.
+
+        The latter is what the thesis takes where a point may have several classes.
+        """
+        if self.activation == "sigmoid":
+            return self.sample_probs.var(0, correction=0).sum(-1)
+        return entropy_nats(self.probs)
+
+    @property
     def variance(self) -> Tensor:
         return self.std.square()
 
@@ -54,6 +67,10 @@ class NPHead(DrawingHead):
     `forward` is the inference mode: what the two paths would give is the mean of their memory banks. `condition` is the
     training mode: context points pass the deterministic path, target points the latent one, each point with its
     (pseudo-)label; a step then writes what the paths gave to the banks, once, with `remember`.
+
+    hidden: units of the paths and of the latent. The others regularise the decoder, and by default it is the thesis':
+    norm "layer" normalises both its layers, dropout drops their units in training (never in a prediction), width is the
+    number of these units, by default that of the features.
     """
 
     def __init__(
@@ -64,18 +81,25 @@ class NPHead(DrawingHead):
         samples: int = 10,
         bank_size: int = 2560,
         activation: Activation = "softmax",
+        norm: HeadNorm = "none",
+        dropout: float = 0.0,
+        width: int | None = None,
     ) -> None:
         super().__init__()
-        if activation not in ("softmax", "sigmoid"):
-            raise ConfigError(f"activation '{activation}' is unknown. Known: softmax, sigmoid.")
-        self.activation = activation
+        if activation not in ACTIVATIONS:
+            raise ConfigError(f"activation '{activation}' is unknown. Known: {', '.join(ACTIVATIONS)}.")
+        if norm not in HEAD_NORMS:
+            raise ConfigError(f"head_norm '{norm}' is unknown. Known: {', '.join(HEAD_NORMS)}.")
+        self.activation, self.dropout = activation, dropout
+        width = width or in_features
         hidden = max(1, in_features // 4) if hidden is None else hidden
         self.samples, self.hidden = samples, hidden
         self.latent_path = _two_layers(in_features + num_classes, hidden, last_active=True)
         self.deterministic_path = _two_layers(in_features + num_classes, hidden, last_active=True)
         self.to_mean, self.to_std = _two_layers(hidden, hidden), _two_layers(hidden, hidden)
-        self.decoder = _two_layers(2 * hidden + in_features, in_features, last_active=True)
-        self.classifier = nn.Linear(in_features, num_classes)
+        self.decoder = _two_layers(2 * hidden + in_features, width, last_active=True)
+        self.decoder_norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2 if norm == "layer" else 0))
+        self.classifier = nn.Linear(width, num_classes)
         self.latent_bank, self.deterministic_bank = MemoryBank(bank_size, hidden), MemoryBank(bank_size, hidden)
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -118,7 +142,14 @@ class NPHead(DrawingHead):
         of_z, of_features, of_context = first.weight.split([self.hidden, features.shape[-1], self.hidden], dim=1)
         shared = F.linear(features, of_features) + F.linear(context, of_context, first.bias)
         joined = shared + F.linear(z, of_z).unsqueeze(1)
-        return self.classifier(self.decoder[1:](joined))
+        second = self.decoder[2](self._activated(joined, 0))
+        return self.classifier(self._activated(second, 1))
+
+    def _activated(self, values: Tensor, layer: int) -> Tensor:
+        """What a layer of the decoder (0 or 1) gives, of the values of its units."""
+        normed = self.decoder_norms[layer](values) if len(self.decoder_norms) else values
+        active = self.decoder[2 * layer + 1](normed)
+        return F.dropout(active, self.dropout, self.training) if self.dropout else active
 
     def for_inference(self) -> "NPHead":
         """A copy whose banks hold their mean alone: the same predictions, a few kilobytes less."""

@@ -1,20 +1,18 @@
 """DeepLabV3+ on the encoders of segmentation-models-pytorch: encoder, decoder to joined maps, head on those."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from segmentation_models_pytorch.decoders.deeplabv3.decoder import DeepLabV3Decoder
-from segmentation_models_pytorch.encoders import get_encoder
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from medssl.core.checkpoint import load_tensors
-from medssl.core.errors import CheckpointError, ConfigError
+from medssl.core.errors import ConfigError
 from medssl.networks.mc_dropout import has_dropout
 from medssl.networks.sampled import SampledNetwork, Sampler
-from natural_image_ext.networks.heads import LayeredHead, SegmentationHead
+from natural_image_ext.networks.encoders import IMAGENET, load_encoder, open_encoder
+from natural_image_ext.networks.heads import DrawingHead, LayeredHead, SegmentationHead
 from natural_image_ext.networks.np_seg_head import Aggregator, NPSegHead
 
 SegHeadKind = Literal["plain", "dropout", "np"]
@@ -69,6 +67,10 @@ class SegmentationNetwork(SampledNetwork):
         """Logits (B, C, H, W); with an `NPSegHead` the logarithms of its mean probabilities."""
         return upsampled(self.head.logits(self.features(images)), images.shape[2:])
 
+    @property
+    def draws_latents(self) -> bool:
+        return isinstance(self.head, DrawingHead)
+
     def sampler(self, images: Tensor) -> Sampler:
         """Its probabilities are on the grid of the joined maps. The encoder sees the images once."""
         encoded = self.encoder(images)
@@ -107,8 +109,7 @@ def build_segmentation(
     arguments = {**locals(), "encoder_weights": None}
     if head not in ("plain", "dropout", "np"):
         raise ConfigError(f"head '{head}' is unknown. Known: plain, dropout, np.")
-    downloaded = "imagenet" if encoder_weights == "imagenet" else None
-    backbone = get_encoder(encoder, weights=downloaded, output_stride=OUTPUT_STRIDE)
+    backbone = open_encoder(encoder, encoder_weights == IMAGENET, OUTPUT_STRIDE)
     decoder = JoinedMaps(backbone.out_channels, channels, detail)
     joined = channels + detail
     classify: SegmentationHead = _plain_head(joined, channels, num_classes)
@@ -119,23 +120,9 @@ def build_segmentation(
     elif head == "dropout":
         for module in (decoder, classify):
             _drop_after_activations(module, dropout)
-    if encoder_weights not in (None, "imagenet"):
+    if encoder_weights is not None and encoder_weights != IMAGENET:
         load_encoder(backbone, encoder_weights)
     return SegmentationNetwork(backbone, decoder, classify, joined, arguments, encoder_weights is not None)
-
-
-def load_encoder(encoder: nn.Module, file: str | Path) -> None:
-    """Load weights stored at `file` (torchvision's and timm's names are smp's); CheckpointError if they do not fit.
-
-    Files of old versions of torchvision have no `num_batches_tracked`, which counts batches and is not needed.
-    """
-    weights = {name: value for name, value in load_tensors(file).items() if not name.startswith(("fc.", "classifier."))}
-    known = encoder.state_dict()
-    fitting = {name for name, value in weights.items() if name in known and known[name].shape == value.shape}
-    missing = [name for name in known if name not in fitting and not name.endswith("num_batches_tracked")]
-    if missing:
-        raise CheckpointError(f"{file}: lacks {len(missing)} of the encoder's weights, first '{missing[0]}'.")
-    encoder.load_state_dict({**known, **{name: weights[name] for name in fitting}})
 
 
 def _plain_head(in_channels: int, width: int, num_classes: int) -> LayeredHead:

@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from medssl.metrics.catalogue import LATENT_SHARE
 from medssl.report.figures.pictures import picture
 from medssl.report.figures.sample_curves import read_samples, sample_curves
 from medssl.report.grids import Cell, Column, Grid, GridRow
@@ -23,7 +24,7 @@ def pictures_content(run: Run) -> dict[str, Any]:
     shown, problem = picture_or_problem(run, telling_pictures)
     drawn = {name: picture(draw) for name, draw in picture_figures(run, telling=False).items()}
     return {
-        "tiles": percent_tiles(run, run.task.percent),
+        "tiles": percent_tiles(run, (*run.task.percent, LATENT_SHARE)),
         "classes": _classes_grid(run) if run.measured.get("classes") else None,
         "telling": shown,
         "problem": problem,

@@ -11,7 +11,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from medssl.core.errors import DataError
-from medssl.metrics.catalogue import PAVPU
+from medssl.metrics.catalogue import LATENT_SHARE, PAVPU
 from medssl.report.figures.pictures import picture
 from medssl.report.figures.sample_curves import read_samples, sample_curves
 from medssl.report.figures.style import INK, PAGE_WIDTH_IN, styled
@@ -25,7 +25,7 @@ from natural_image_ext.metrics import IMAGE_ACCURACY, MIOU, PIXEL_ACCURACY, SCEN
 from natural_image_ext.report.parts import percent_tiles, picture_or_problem
 
 TEMPLATE = "natural_image_ext.report/scenes_page.html.j2"
-TILES = (MIOU, PIXEL_ACCURACY, PAVPU)
+TILES = (MIOU, PIXEL_ACCURACY, PAVPU, LATENT_SHARE)
 IMAGE_COLUMNS = (MIOU, IMAGE_ACCURACY, PAVPU, SCENE_ENTROPY)
 PANEL_TITLES = ("image", "label", "prediction", "uncertainty")
 

@@ -335,3 +335,39 @@ def test_none_for_a_recipes_value_is_wanted_where_the_configuration_does_not_lis
         choices = SceneChoices(data, crop=None)
         assert choices.of_recipe("crop_to") is None
         assert choices.of_recipe("crop") == choices.recipe.crop, "listed: null stands for the recipe's"
+
+
+def test_encoder_weights_are_the_users_or_imagenets_unless_all_weights_are_replaced(command_of, tmp_path):
+    from natural_image_ext.bundle import SceneChoices, SceneData
+    from natural_image_ext.bundle.scene_training import first_encoder_weights
+
+    data = SceneData(dataset_name="voc", dataset_dir="voc")
+
+    def chosen(**keys):
+        with command_of(**keys):
+            return first_encoder_weights(SceneChoices(data))
+
+    (tmp_path / "run.json").write_text("{}")
+    assert chosen() == "imagenet"
+    assert chosen(encoder_weights=None) is None, "null in an overlay"
+    assert chosen(encoder_weights="null") is None, "null on the command line"
+    assert chosen(encoder_weights="mine.pth") == "mine.pth"
+    assert chosen(start_from="run") is None and chosen(resume=True, output_dir=str(tmp_path)) is None
+    assert chosen(resume=True, output_dir=str(tmp_path / "new")) == "imagenet"
+
+
+@pytest.mark.parametrize("overlay", ["smoke", "bench", "scans"])
+def test_overlays_for_a_cpu_and_for_scans_need_no_internet(bundles_dir, overlay):
+    listed = json.loads((bundles_dir / "np_semiseg" / "configs" / f"{overlay}.json").read_text())
+    assert listed["encoder_weights"] is None
+
+
+def test_gradients_are_limited_by_the_recipe_unless_the_user_says_otherwise(command_of):
+    from natural_image_ext.bundle import PictureChoices, PictureData
+
+    data = PictureData(dataset_name="cifar10", dataset_dir="x")
+    with command_of():
+        assert PictureChoices(data).of_recipe("max_grad_norm") == 3.0
+        assert PictureChoices(data, variant="fixmatch").of_recipe("max_grad_norm") is None
+    with command_of(max_grad_norm=0):
+        assert PictureChoices(data).of_recipe("max_grad_norm") == 0

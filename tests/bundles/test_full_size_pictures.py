@@ -58,6 +58,7 @@ def test_np_semiseg_takes_a_step_of_480_pixels(bundles_dir, tmp_path, variant):
         labelled=2,
         batch_size=2,
         variant=variant,
+        encoder_weights="null",
     )
     assert facts["parameters"] > 23_508_032 + 1_944_533 and state["step"] == 1
     assert int(state["method"]["network.head.context_banks.counts"].min()) > 1

@@ -1,8 +1,10 @@
 """Work in other processes gives the same results in the same order, and its errors reach the caller."""
 
+import json
 import operator
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +29,7 @@ class StoredPredictions:
         facts=SimpleNamespace(target=SimpleNamespace(label_map={1: 1, 5: 2}), window=None),
         geometry=SimpleNamespace(slice_size=None),
     )
+    measures_latent = False
 
     def settings(self) -> dict[str, Any]:
         return {}
@@ -97,3 +100,20 @@ def test_processes_have_one_thread_and_this_one_as_many_as_before(monkeypatch):
 def test_a_core_is_left_for_the_network_and_few_cases_start_no_process(cores, cases, workers, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     assert paying_workers(cases) == workers
+
+
+def test_evaluation_of_a_latent_says_what_it_does_and_forgets_what_was_said_before(cases, tmp_path):
+    class Drawn(StoredPredictions):
+        measures_latent = True
+
+        def __call__(self, case: dict[str, Any]) -> Prediction:
+            plain = super().__call__(case)
+            return replace(plain, mutual_information=plain.entropy / (1 + int(case["id"])))
+
+    Evaluation(Drawn(), cases, tmp_path / "out").run()
+    entropies = [StoredPredictions()(case).entropy.sum() for case in cases]
+    expected = sum(entropy / (1 + number) for number, entropy in enumerate(entropies)) / sum(entropies)
+    file = tmp_path / "out" / "metrics.json"
+    assert json.loads(file.read_text()) == {"latent_share": pytest.approx(float(expected), rel=1e-5)}
+    Evaluation(StoredPredictions(), cases, tmp_path / "out").run()
+    assert not file.exists()

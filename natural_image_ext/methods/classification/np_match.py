@@ -7,13 +7,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
-from medssl.uncertainty.maps import entropy_nats
 from natural_image_ext.losses.divergences import gaussian_kl, skew_geometric_js, uncertainty_alpha
 from natural_image_ext.methods.classification.selection import Selected
 from natural_image_ext.methods.classification.step import Opinion, SemiSupervisedStep, ViewFeatures
 from natural_image_ext.networks.np_head import NPHead, NPOutput
 
 Divergence = Literal["kl", "js", "dual_js"]
+Normalise = Literal["accepted", "all"]
+NORMALISE = ("accepted", "all")
 DIVERGENCES: dict[str, str] = {"kl": "KL", "js": "JS", "dual_js": "dual JS"}
 
 
@@ -22,13 +23,22 @@ class NPMatch(SemiSupervisedStep):
 
     Cross-entropies are means over points and latent vectors. The divergence between the latents of context and target
     points, `divergence_weight` (beta) times its sum over the dimensions, is the KL, or the skew-geometric JS guided by
-    the uncertainties, or its dual form. The network's head is an `NPHead`.
+    the uncertainties, or its dual form. normalise: the loss on pseudo-labels is the mean over the "accepted" views, as
+    in the thesis, or their sum divided by "all" views, as in FixMatch. The network's head is an `NPHead`.
     """
 
     def __init__(
-        self, *args: Any, divergence: Divergence = "js", divergence_weight: float = 0.01, **kwargs: Any
+        self,
+        *args: Any,
+        divergence: Divergence = "js",
+        divergence_weight: float = 0.01,
+        normalise: Normalise = "accepted",
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        if normalise not in NORMALISE:
+            raise ConfigError(f"normalise '{normalise}' is unknown. Known: {', '.join(NORMALISE)}.")
+        self.normalise = normalise
         if divergence not in DIVERGENCES:
             raise ConfigError(f"divergence '{divergence}' is unknown. Known: {', '.join(DIVERGENCES)}.")
         self.divergence, self.divergence_weight = divergence, divergence_weight
@@ -38,20 +48,21 @@ class NPMatch(SemiSupervisedStep):
         return self.network.head  # type: ignore[return-value]
 
     def predict(self, images: Tensor, features: Tensor) -> Opinion:
-        probs = self.head(features).probs
-        return Opinion(probs, entropy_nats(probs))
+        output = self.head(features)
+        return Opinion(output.probs, output.uncertainty)
 
     def losses(self, views: ViewFeatures, selected: Selected, opinion: Opinion) -> dict[str, Tensor]:
         classes = self.head.classifier.out_features
         labels = F.one_hot(views.labels, classes).to(views.labelled.dtype)
         context = self.head.condition(views.labelled, labels, views.labelled, labels)
-        terms = {"labelled": _cross_entropy(context.logits, views.labels)}
+        terms = {"labelled": _cross_entropy(context, views.labels)}
         terms["unlabelled"] = terms["divergence"] = torch.zeros_like(terms["labelled"])
         said = [context.target]
         if selected.accepted.any():
             chosen, pseudo = views.strong[selected.accepted], selected.labels[selected.accepted]
             target = self.head.condition(views.labelled, labels, chosen, F.one_hot(pseudo, classes).to(chosen.dtype))
-            terms["unlabelled"] = _cross_entropy(target.logits, pseudo)
+            share = 1.0 if self.normalise == "accepted" else len(chosen) / len(views.strong)
+            terms["unlabelled"] = share * _cross_entropy(target, pseudo)
             terms["divergence"] = self.divergence_weight * self._divergence(context, target)
             said.append(target.target)
         if self.training:
@@ -62,10 +73,16 @@ class NPMatch(SemiSupervisedStep):
         latents = (context.mean, context.variance, target.mean, target.variance)
         if self.divergence == "kl":
             return gaussian_kl(target.mean, target.variance, context.mean, context.variance)
-        uncertainties = (entropy_nats(output.probs) for output in (context, target))
-        return skew_geometric_js(*latents, uncertainty_alpha(*uncertainties), dual=self.divergence == "dual_js")
+        alpha = uncertainty_alpha(context.uncertainty, target.uncertainty)
+        return skew_geometric_js(*latents, alpha, dual=self.divergence == "dual_js")
 
 
-def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean over T and N of logits (T, N, C) against labels (N,)."""
-    return F.cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)))
+def _cross_entropy(output: NPOutput, labels: Tensor) -> Tensor:
+    """Mean over T and N of the logits (T, N, C) against labels (N,); with sigmoid the sum over the classes of binary
+    cross-entropies."""
+    logits = output.logits.flatten(0, 1)
+    classes = labels.repeat(len(output.logits))
+    if output.activation == "sigmoid":
+        targets = F.one_hot(classes, logits.shape[-1]).to(logits.dtype)
+        return F.binary_cross_entropy_with_logits(logits, targets, reduction="sum") / len(logits)
+    return F.cross_entropy(logits, classes)

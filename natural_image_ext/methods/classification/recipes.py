@@ -24,7 +24,7 @@ class PictureRecipe:
 
     ratio: unlabelled pictures for each labelled one; two_weak: both their views are weak.
     curriculum: confidence asked of a class grows with how well it is learned. uncertainty: the highest one accepted,
-    in nats (a standard deviation for UPS); None for any.
+    in nats (a standard deviation for UPS); None for any. max_grad_norm: longer gradients are shortened to it.
     """
 
     title: str
@@ -43,6 +43,7 @@ class PictureRecipe:
     ratio: int = 7
     learning_rate: float = 0.03
     weight_decay: float = 5e-4
+    max_grad_norm: float | None = None
 
     @property
     def facts(self) -> MethodFacts:
@@ -60,7 +61,7 @@ METHODS = {  # their places are those of the rows of table 4.1; NP-Match has one
     "fixmatch": PictureRecipe("FixMatch", FixMatch, 204),
     "flexmatch": PictureRecipe("FlexMatch", FixMatch, 202, curriculum=True),
     "ups": PictureRecipe("UPS", UPS, 203, dropout=0.3, curriculum=True, uncertainty=0.05),
-    "np_match": PictureRecipe("NP-Match", NPMatch, 205, head="np", curriculum=True, uncertainty=0.4),
+    "np_match": PictureRecipe("NP-Match", NPMatch, 205, head="np", curriculum=True, uncertainty=0.4, max_grad_norm=3.0),
 }
 DATA_SETS: dict[str, dict[str, Any]] = {  # where they differ from CIFAR-10
     "cifar100": {"backbone": "wrn_28_8", "weight_decay": 1e-3},
@@ -117,6 +118,7 @@ def build_method(
     samples: int = 10,
     divergence: str = "js",
     divergence_weight: float = 0.01,
+    normalise: str = "accepted",
     ema_decay: float = 0.999,
     warm_up: int = 0,
 ) -> AveragedMethod:
@@ -131,7 +133,7 @@ def build_method(
         return MixMatch(network, num_classes, warm_up=warm_up, **shared)
     own: dict[type[SemiSupervisedStep], dict[str, Any]] = {
         UPS: {"samples": samples},
-        NPMatch: {"divergence": divergence, "divergence_weight": divergence_weight},
+        NPMatch: {"divergence": divergence, "divergence_weight": divergence_weight, "normalise": normalise},
     }
     kept = num_unlabelled if flag(curriculum, "curriculum") else None
     selection = Selection(num_classes, confidence, uncertainty, kept, flag(align, "align"))

@@ -2,7 +2,7 @@
 
 from natural_image_ext.methods.segmentation.augseg import AugSeg
 from natural_image_ext.methods.segmentation.cps import CPS
-from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, CutMix
+from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, BetaCutMix, CutMix
 from natural_image_ext.methods.segmentation.mean_teacher import MeanTeacher
 from natural_image_ext.methods.segmentation.ps_mt import PSMT
 from natural_image_ext.methods.segmentation.recipes import FRAMEWORKS, SceneRecipe, build_seg_method, seg_recipe
@@ -16,6 +16,7 @@ __all__ = [
     "U2PL",
     "AdaptiveCutMix",
     "AugSeg",
+    "BetaCutMix",
     "CutMix",
     "Learned",
     "MeanTeacher",

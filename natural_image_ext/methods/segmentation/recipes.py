@@ -10,11 +10,12 @@ from medssl.methods.facts import MethodFacts
 from medssl.methods.parts import AveragedMethod
 from natural_image_ext.methods.segmentation.augseg import AugSeg
 from natural_image_ext.methods.segmentation.cps import CPS
-from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, CutMix
+from natural_image_ext.methods.segmentation.cutmix import AdaptiveCutMix, BetaCutMix, CutMix
 from natural_image_ext.methods.segmentation.mean_teacher import MeanTeacher
 from natural_image_ext.methods.segmentation.ps_mt import PSMT
 from natural_image_ext.methods.segmentation.supervised import SupervisedScenes
 from natural_image_ext.methods.segmentation.u2pl import U2PL
+from natural_image_ext.networks.encoders import IMAGENET
 from natural_image_ext.networks.segmentation import SegmentationNetwork, build_segmentation
 
 HEADS = {"plain": "", "dropout": " w/ MC dropout", "np": " w/ NP-SemiSeg"}
@@ -26,7 +27,8 @@ class SceneRecipe:
 
     place: that of its row in tables, as `MethodFacts` has it; its rows with other heads come right after it.
     head_factor: how many times faster all but the encoder learns. warm_up_epochs: the first ones, of labels alone.
-    evaluation, crop_to: how it is evaluated, `scene_inferer` and `SceneEvaluation`.
+    evaluation, crop_to: how it is evaluated, `scene_inferer` and `SceneEvaluation`. encoder_weights: those the encoder
+    begins with.
     """
 
     title: str
@@ -45,6 +47,7 @@ class SceneRecipe:
     warm_up_epochs: int = 0
     evaluation: str = "whole"
     crop_to: int | None = None
+    encoder_weights: str | None = IMAGENET
 
     @property
     def facts(self) -> MethodFacts:
@@ -57,7 +60,7 @@ class SceneRecipe:
 FRAMEWORKS = {
     "supervised": SceneRecipe("supervised", SupervisedScenes, 0),
     "mean_teacher": SceneRecipe("MT", MeanTeacher, 300, unlabelled_weight=100.0),
-    "ps_mt": SceneRecipe("PS-MT", PSMT, 303, unlabelled_weight=1.5, ema_decay=0.996, options={"mixer": CutMix()}),
+    "ps_mt": SceneRecipe("PS-MT", PSMT, 303, unlabelled_weight=1.5, ema_decay=0.996, options={"mixer": BetaCutMix()}),
     "u2pl": SceneRecipe("U2PL", U2PL, 306, options={"mixer": CutMix()}, warm_up_epochs=1),
     "augseg": SceneRecipe("AugSeg", AugSeg, 309, "augseg", ema_decay=0.999, options={"mixer": AdaptiveCutMix()}),
     "cps": SceneRecipe("CPS", CPS, 312, ema_decay=0.0),
@@ -78,7 +81,7 @@ DATA_SETS: dict[str, dict[str, Any]] = {
 # what a framework has of its own on a data set; PS-MT's authors take 0.06 on classic VOC with 92 labels
 OWN: dict[tuple[str, str], dict[str, Any]] = {
     ("ps_mt", "voc"): {"unlabelled_weight": 0.6},
-    ("ps_mt", "cityscapes"): {"unlabelled_weight": 3.0},
+    ("ps_mt", "cityscapes"): {"unlabelled_weight": 3.0, "options": {"mixer": CutMix(boxes=3)}},
     ("cps", "cityscapes"): {"unlabelled_weight": 6.0},
     ("augseg", "cityscapes"): {
         "ema_decay": 0.996,

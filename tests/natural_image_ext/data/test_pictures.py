@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from medssl.core.errors import ConfigError, DataError
+from natural_image_ext.bundle import PictureData
 from natural_image_ext.data import (
     LabelledPictures,
     SemiSupervisedPictures,
@@ -222,3 +223,26 @@ def test_split_finds_its_pictures_from_another_folder_or_says_where_it_looked(fo
     shutil.move(work / "pictures", work / "gone")
     with pytest.raises(DataError, match=r"split\.json: pictures is not there\. Tried: .*_work/pictures"):
         read_image_split(work / "run" / "split.json")
+
+
+def test_pictures_that_are_resized_to_more_are_cut():
+    columns = torch.arange(32, dtype=torch.uint8).expand(3, 32, 32).contiguous()
+    views = Views(28, resize_to=32)
+    assert views.sized()(columns).shape == (3, 32, 32) and views.weak()(columns).shape == (3, 28, 28)
+    whole, middle = Views(32).plain()(columns), views.plain()(columns)
+    assert torch.equal(middle, whole[:, 2:-2, 2:-2])
+    firsts = set()
+    for seed in range(30):
+        torch.manual_seed(seed)
+        firsts.add(round(float(views.weak()(columns)[0, 0, 10]), 4))
+    assert len(firsts) > 5, "the weak view is cut anywhere"
+
+
+def test_pictures_of_imagenet_are_resized_to_256_and_cut_to_224(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "train" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "train" / name / "x.png")
+    data = PictureData(dataset_name="imagenet", dataset_dir=str(tmp_path))
+    assert (data.size, data.resize_to) == (224, 256)
+    data = PictureData(dataset_name="folder", dataset_dir=str(tmp_path))
+    assert (data.size, data.resize_to) == (32, None)

@@ -19,6 +19,7 @@ from natural_image_ext.data import (
     read_scene_split,
     split_scenes,
 )
+from natural_image_ext.data.scenes import Scenes, SceneSource
 
 
 def save(path, values):
@@ -226,3 +227,19 @@ def test_batches_follow_from_seed_and_epoch_whatever_the_workers(source):
 def test_split_without_unlabelled_images_is_refused(source):
     with pytest.raises(ConfigError, match="no unlabelled images"):
         SemiSupervisedScenes(split_scenes(source, 12), SceneViews(24), 3)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "total", "numbers"),
+    [
+        ("voc_blender", 10_582, [662, 1323, 2646, 5291]),
+        ("voc", 1464, [92, 183, 366, 732]),
+        ("cityscapes", 2975, [186, 372, 744, 1488]),
+    ],
+)
+def test_shares_are_the_numbers_of_the_literature(dataset, total, numbers):
+    scenes = Scenes([Path(f"{n}.png") for n in range(total)], [Path("m.png")] * total, [str(n) for n in range(total)])
+    test = Scenes([Path("t.png")], [Path("m.png")], ["t"])
+    source = SceneSource(dataset, Path("/data"), scenes, test, ("a", "b"), 255)
+    shares = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+    assert [split_scenes(source, share).counts["labelled"] for share in shares] == numbers

@@ -102,3 +102,36 @@ def test_dropout_and_neural_process_are_sampled_and_a_plain_network_is_not():
         calls.clear()
         probs = SampledInferer(6)(images, Classifier(Counted(), head))
         assert len(calls) == expected and torch.allclose(probs.sum(-1), torch.ones(2), atol=1e-5)
+
+
+def test_latent_share_is_mutual_information_over_entropy_of_all_pictures(pictures, tmp_path):
+    torch.manual_seed(0)
+    network = Classifier(Brightness(), NPHead(3, 7, hidden=4, samples=4, bank_size=8))
+    predictor = PicturePredictor(network, CLASSES, 4, SampledInferer(4), batch_size=40)
+    metrics = PictureEvaluation(predictor, pictures, tmp_path).run()
+    drawn = []
+    network.head.register_forward_hook(lambda module, args, output: drawn.append(output.sample_probs.double()))
+    probs = predictor(pictures)
+    assert torch.equal(probs, predictor.with_latent_share(pictures)[0])
+    draws = drawn[0]
+
+    def entropy(values):
+        return -(values * values.log()).sum(-1)
+
+    information = entropy(draws.mean(0)) - entropy(draws).mean(0)
+    expected = float(information.sum() / entropy(draws.mean(0)).sum())
+    assert metrics["latent_share"] == pytest.approx(expected, rel=1e-3) and expected > 0
+
+
+def test_latent_that_reaches_nothing_has_no_share(pictures, tmp_path):
+    torch.manual_seed(0)
+    network = Classifier(Brightness(), NPHead(3, 7, hidden=4, samples=4, bank_size=8))
+    with torch.no_grad():
+        network.head.decoder[0].weight[:, :4] = 0  # what z is multiplied by
+    assert evaluated(network, pictures, tmp_path)["latent_share"] < 1e-6
+
+
+@pytest.mark.parametrize("head", [LinearHead(3, 7), NPHead(3, 7, hidden=4)])
+def test_share_is_measured_of_latents_and_of_two_samples_or_more_only(pictures, tmp_path, head):
+    predictor = PicturePredictor(Classifier(Brightness(), head), CLASSES, 4, SampledInferer(1), batch_size=16)
+    assert "latent_share" not in PictureEvaluation(predictor, pictures, tmp_path).run()

@@ -245,3 +245,47 @@ def test_split_without_test_images_says_so(tmp_path, capsys):
 def test_unknown_evaluation_is_named():
     with pytest.raises(ConfigError, match="evaluation 'slide' is unknown"):
         scene_inferer(1, "slide")
+
+
+def drawing_network():
+    """A neural process whose latent reaches the output, as nothing normalises it away."""
+    torch.manual_seed(0)
+    head = NPSegHead(3, 3, samples=4, hidden=4, width=8, bank_size=4)
+    head.decoder = nn.Sequential(nn.Identity(), nn.Tanh(), nn.Conv2d(8, 3, 1))
+    return SegmentationNetwork(Counted(), Counted(), head, 3)
+
+
+@pytest.mark.parametrize("evaluation", ["whole", "sliding"])
+def test_evaluation_says_how_much_the_latent_does(scene_dir, tmp_path, evaluation):
+    scenes = open_scenes("folder", scene_dir).train.take(range(2))
+    network = drawing_network()
+    predictor = ScenePredictor(network, CLASSES, inferer=scene_inferer(4, evaluation, 32))
+    found = SceneEvaluation(predictor, scenes, tmp_path / "drawn").run()
+    assert 0.001 < found["latent_share"] < 1
+    with torch.no_grad():
+        network.head.first.weight[:, 3:] = 0  # what latent and context are multiplied by
+    assert SceneEvaluation(predictor, scenes, tmp_path / "cut").run()["latent_share"] < 1e-5
+    plain = ScenePredictor(by_colour(), CLASSES)
+    assert "latent_share" not in SceneEvaluation(plain, scenes, tmp_path / "plain").run()
+
+
+def test_measuring_the_latent_changes_no_prediction(scene_dir):
+    scenes, network = open_scenes("folder", scene_dir).train, drawing_network()
+    image = read_picture(scenes.images[0])
+    inferer, shown = SampledSceneInferer(4), torch.rand(1, 3, 16, 16)
+    torch.manual_seed(5)
+    probs = inferer(shown, network)
+    torch.manual_seed(5)
+    maps = inferer.with_information(shown, network)
+    assert torch.equal(maps[:, :-1], probs) and (maps[:, -1] >= 0).all()
+    assert ScenePredictor(network, CLASSES, inferer=inferer)(image, "x").information.shape == image.shape[1:]
+    assert ScenePredictor(network, CLASSES, inferer=SampledSceneInferer(1))(image, "x").information is None
+
+
+def test_the_thesis_head_hardly_lets_its_latent_through(scene_dir, tmp_path):
+    """Thesis, table C.2: an InstanceNorm behind the first convolution takes away what is constant over the image."""
+    torch.manual_seed(0)
+    network = SegmentationNetwork(Counted(), Counted(), NPSegHead(3, 3, samples=4, width=8, bank_size=4), 3)
+    scenes = open_scenes("folder", scene_dir).train.take(range(2))
+    predictor = ScenePredictor(network, CLASSES, inferer=SampledSceneInferer(4))
+    assert SceneEvaluation(predictor, scenes, tmp_path).run()["latent_share"] < 0.01

@@ -5,7 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from medssl.core.errors import ConfigError
-from natural_image_ext.networks import MemoryBank, NPHead
+from natural_image_ext.inference import SampledInferer
+from natural_image_ext.networks import Classifier, MemoryBank, NPHead
 
 
 @pytest.fixture
@@ -134,3 +135,46 @@ def test_sigmoid_gives_every_class_a_probability_of_its_own():
     assert torch.allclose(output.probs, torch.sigmoid(output.logits).mean(0))
     with pytest.raises(ConfigError, match="'tanh' is unknown"):
         NPHead(6, 3, activation="tanh")
+
+
+def test_the_default_decoder_is_the_thesis_one():
+    names = set(NPHead(12, 3, hidden=4).state_dict())
+    assert not any("norm" in name for name in names)
+    assert {"decoder.0.weight", "decoder.2.weight", "classifier.weight"} <= names
+
+
+def test_width_norm_and_dropout_regularise_the_decoder():
+    torch.manual_seed(0)
+    head = NPHead(12, 3, hidden=4, samples=5, norm="layer", dropout=0.5, width=6)
+    assert head.decoder[0].out_features == head.decoder[2].out_features == head.classifier.in_features == 6
+    features, z, context = points(6)[0], torch.randn(5, 4), torch.randn(4)
+    joined = torch.cat([z[:, None].expand(5, 6, 4), features.expand(5, 6, 12), context.expand(5, 6, 4)], dim=-1)
+    first = F.leaky_relu(head.decoder_norms[0](head.decoder[0](joined)), 0.1)
+    second = F.leaky_relu(head.decoder_norms[1](head.decoder[2](first)), 0.1)
+    expected = head.eval().classifier(second)
+    assert torch.allclose(head.decode(features, z, context), expected, atol=1e-5)
+    assert not torch.allclose(head.train().decode(features, z, context), expected, atol=1e-5), "dropout in training"
+
+
+def test_dropout_of_the_head_is_no_monte_carlo_dropout():
+    torch.manual_seed(0)
+    network = Classifier(torch.nn.Identity(), NPHead(12, 3, hidden=4, samples=5, dropout=0.5)).eval()
+    features = points(6)[0]
+    torch.manual_seed(1)
+    plain = network.head(features, 5).sample_probs.mean(0)
+    torch.manual_seed(1)
+    assert torch.equal(SampledInferer(5)(features, network), plain)
+
+
+def test_an_unknown_norm_is_refused():
+    with pytest.raises(ConfigError, match=r"head_norm 'batch' is unknown\. Known: none, layer"):
+        NPHead(12, 3, norm="batch")
+
+
+def test_uncertainty_of_sigmoid_is_the_variance_of_the_draws_summed_over_classes():
+    torch.manual_seed(0)
+    head = NPHead(12, 3, hidden=4, samples=5, activation="sigmoid")
+    found = head(points(6)[0])
+    draws = torch.sigmoid(found.logits)
+    expected = ((draws - draws.mean(0)) ** 2).mean(0).sum(-1)
+    assert torch.allclose(found.uncertainty, expected, atol=1e-6) and found.uncertainty.shape == (6,)

@@ -82,3 +82,22 @@ def test_encoder_weights_of_old_files_without_counts_of_batches_are_taken(tmp_pa
 def test_unknown_head_is_named():
     with pytest.raises(ConfigError, match="head 'linear' is unknown"):
         build_segmentation("resnet18", 4, "linear")
+
+
+@pytest.mark.parametrize("error", [OSError("Cannot reach the hub.\nTry again."), ValueError("Cannot reach the hub.")])
+def test_imagenet_weights_that_cannot_be_fetched_are_named_with_the_way_on(monkeypatch, error):
+    def fails(name, weights, output_stride):
+        assert weights == "imagenet"
+        raise error
+
+    monkeypatch.setattr("natural_image_ext.networks.encoders.get_encoder", fails)
+    with pytest.raises(ConfigError) as raised:
+        build_segmentation("resnet18", 4, "plain", channels=8, encoder_weights="imagenet")
+    text = str(raised.value)
+    assert "the weights of resnet18 cannot be fetched (Cannot reach the hub.)" in text
+    assert "--encoder_weights resnet50.pth" in text and "--encoder_weights null" in text
+
+
+def test_encoder_that_has_no_imagenet_weights_is_named():
+    with pytest.raises(ConfigError, match=r"encoder_weights imagenet: .*--encoder_weights null"):
+        build_segmentation("resnet99", 4, "plain", channels=8, encoder_weights="imagenet")

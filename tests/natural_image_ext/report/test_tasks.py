@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from medssl.core.errors import ConfigError, DataError
 from medssl.report import compare, load_run, summary_table, write_comparison, write_report
 from medssl.report.comparison.thesis_tables import results_grid, results_lead
 from natural_image_ext.inference import evaluation, sample_curve, scene_curve, scene_evaluation
+from natural_image_ext.report.figures import class_uncertainty_by_labels
 from natural_image_ext.report.tasks import CLASSIFICATION, SCENES
 
 TEXTS = {"sample", "case", "structure", "label", "predicted", "samples"}
@@ -118,3 +120,41 @@ def test_terminal_tables_name_what_was_measured(pictures, scenes):
 def test_every_number_that_an_evaluation_writes_is_known(task, written):
     assert written - TEXTS <= {metric.name for metric in (*task.metrics, *task.columns)}
     assert {metric.name for metric in task.sampled} <= written
+
+
+@pytest.mark.parametrize(("share", "warned"), [(9e-6, True), (0.0099, True), (0.01, False), (None, False)])
+def test_a_latent_that_hardly_reaches_the_output_is_warned_of(make_run, share, warned):
+    measured = {} if share is None else {"latent_share": share}
+    rows = [{"case": "s1", "structure": "", "miou": 0.5, "accuracy": 0.8, "pavpu": 0.7, "mean_entropy_nats": 0.1}]
+    folder = make_run(SCENES, rows, {"miou": 0.5, **measured}, seed=7)
+    page = write_report(folder).read_text()
+    assert ("The latent hardly reaches the output" in page) == warned
+    assert ("<dt>Latent share</dt>" in page) == (share is not None)
+    assert ("Latent share" in list(summary_table(load_run(folder)).columns[0].cells)) == (share is not None)
+
+
+def test_classes_of_all_numbers_of_labels_are_in_one_plot(make_run):
+    def folder(labelled, seed, unsure):
+        rows = [{"sample": "p", "label": "owl", "predicted": "owl", "uncertainty_nats": 0.1, "error": 0}]
+        classes = {
+            "owl": {"accuracy": 0.9, "mean_uncertainty_nats": unsure},
+            "jay": {"accuracy": 0.5, "mean_uncertainty_nats": 2 * unsure},
+        }
+        return make_run(CLASSIFICATION, rows, {"classes": classes}, seed, labelled=labelled)
+
+    runs = [load_run(folder(*given)) for given in ((250, 1, 0.1), (40, 2, 0.4), (40, 3, 0.6))]
+    upper, lower = class_uncertainty_by_labels(runs).axes
+    assert [text.get_text() for text in upper.get_legend().get_texts()] == ["40 labels", "250 labels"]
+    assert [text.get_text() for text in lower.get_xticklabels()] == ["jay", "owl"], "the most uncertain first"
+    assert [list(line.get_ydata()) for line in upper.lines] == [pytest.approx([1.0, 0.5]), pytest.approx([0.2, 0.1])]
+    assert [list(line.get_ydata()) for line in lower.lines] == [pytest.approx([0.5, 0.9])] * 2
+
+
+def test_runs_that_do_not_belong_together_are_in_no_plot(pictures, make_run):
+    runs = [load_run(folder) for folder in pictures]
+    rows = [{"sample": "p", "label": "owl", "predicted": "owl", "uncertainty_nats": 0.1, "error": 0}]
+    other = load_run(make_run(CLASSIFICATION, rows, {}, 9, method="another"))
+    with pytest.raises(ConfigError, match="one data set and one method"):
+        class_uncertainty_by_labels([*runs, other])
+    with pytest.raises(DataError, match="no evaluation of its classes"):
+        class_uncertainty_by_labels([other])

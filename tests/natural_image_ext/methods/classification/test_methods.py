@@ -273,3 +273,29 @@ def test_np_match_without_its_head_and_uncertainty_threshold_is_fixmatch(batch, 
     # the thesis averages over accepted pictures, FixMatch over all
     assert torch.allclose(ours["unlabelled"] * ours["accepted"], peer["unlabelled"])
     assert float(ours["divergence"]) == 0
+
+
+def test_pseudo_labels_are_averaged_over_the_accepted_or_over_all_pictures(batch):
+    torch.manual_seed(2)
+    accepted = neural_process(confidence=0.45)(batch)
+    torch.manual_seed(2)
+    every = neural_process(confidence=0.45, normalise="all")(batch)
+    share = float(accepted["accepted"])
+    assert 0 < share < 1
+    assert float(every["unlabelled"]) == pytest.approx(share * float(accepted["unlabelled"]), rel=1e-5)
+    assert torch.equal(every["divergence"], accepted["divergence"]), "the divergence is no mean over pictures"
+    with pytest.raises(ConfigError, match=r"normalise 'batch' is unknown\. Known: accepted, all"):
+        neural_process(normalise="batch")
+
+
+def test_np_match_of_independent_classes_learns_by_binary_cross_entropies(batch):
+    torch.manual_seed(1)
+    head = NPHead(8, CLASSES, hidden=4, samples=6, bank_size=16, activation="sigmoid")
+    method = NPMatch(Classifier(Pooled(), head), Selection(CLASSES, 1.1))
+    seen = []
+    head.condition = lambda *args, given=head.condition: seen.append(given(*args)) or seen[-1]
+    found = method(batch)["labelled"]
+    probs = torch.sigmoid(seen[0].logits)
+    of_label = F.one_hot(batch["label"], CLASSES).bool().expand_as(probs)
+    expected = -torch.where(of_label, probs.log(), (1 - probs).log()).sum(-1).mean()
+    assert float(found) == pytest.approx(float(expected), rel=1e-4)

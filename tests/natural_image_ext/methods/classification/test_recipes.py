@@ -71,3 +71,8 @@ def test_flags_given_as_text_are_understood():
     found = recipe("np_match", "cifar10")
     method = build_method(found, build_classifier("wrn_10_1", 4), 4, 50, curriculum="false", align="false")
     assert not method.selection.has_curriculum and method.selection.align is False
+
+
+def test_gradients_of_np_match_are_limited_as_in_the_released_code():
+    assert recipe("np_match", "cifar10").max_grad_norm == recipe("np_match", "imagenet").max_grad_norm == 3.0
+    assert recipe("fixmatch", "cifar10").max_grad_norm is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from medssl.core.errors import ConfigError
-from natural_image_ext.methods.segmentation import FRAMEWORKS, seg_recipe
+from natural_image_ext.methods.segmentation import FRAMEWORKS, BetaCutMix, seg_recipe
 
 
 def test_recipes_are_those_of_the_thesis():
@@ -29,3 +29,15 @@ def test_recipes_are_those_of_the_thesis():
         seg_recipe("fixmatch", "voc")
     with pytest.raises(ConfigError, match="head 'linear' is unknown"):
         seg_recipe("u2pl", "voc", "linear")
+
+
+def test_frameworks_mix_as_their_authors_do():
+    assert seg_recipe("augseg", "voc").options["mixer"].beta == (4.0, 4.0)
+    assert seg_recipe("augseg", "voc").options["mixer"].labelled_beta == (8.0, 2.0)
+    assert type(seg_recipe("ps_mt", "voc").options["mixer"]) is BetaCutMix
+    assert seg_recipe("ps_mt", "cityscapes").options["mixer"].boxes == 3
+
+
+def test_encoders_begin_with_imagenet_weights():
+    for dataset in ("voc", "cityscapes", "folder"):
+        assert {seg_recipe(name, dataset).encoder_weights for name in FRAMEWORKS} == {"imagenet"}
