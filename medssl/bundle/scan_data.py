@@ -9,6 +9,7 @@ import ignite.distributed as idist
 from torch.utils.data import DataLoader
 
 from medssl.bundle.keys import given_options
+from medssl.core.flags import flag
 from medssl.core.options import option
 from medssl.data.dataset_check import check_split
 from medssl.data.datasets import AROUND_STRUCTURES, AT_CENTRE, DatasetFacts, DataSource, open_dataset
@@ -49,12 +50,17 @@ class ScanDataOptions:
         None, "number of validation cases, or their share (below 1) of the training cases"
     )
     test: int | float | None = option(None, "number of test cases, or their share (below 1) of all cases")
+    folds: int | None = option(
+        None, "parts that the cases are divided into, one of them tested on, in place of test", at_least=2
+    )
+    fold: int = option(0, "which of the folds is tested on, from 0 on", at_least=0)
     lists_dir: str | None = option(
         None, "folder with train.list and test.list, which name the training and test cases", place=True
     )
     split_seed: int = option(0, "random seed that draws the validation and test cases")
     seed: int = option(0, "random seed of the labelled cases, the first weights and all else", incidental=True)
     slice_size: Sizes | None = option(None, "[height, width] that slices are resized to", at_least=1, length=2)
+    depth: int | None = option(None, "number of slices that scans are resized to; default: their own", at_least=1)
     region_size: Sizes | None = option(
         None, "[height, width] of the region that patches come from", at_least=1, length=2
     )
@@ -65,6 +71,7 @@ class ScanDataOptions:
         "thesis, appendix A), or on the label (as paper_crop)",
         choices=REGIONS,
     )
+    strong_labels: bool = option(False, "change the intensities of labelled patches strongly, too")
     paper_crop: bool = option(False, "centre the region of every case on its label, of test cases too; reports say so")
     cache: str = option(
         "memory", "where prepared cases are kept between epochs", choices=("memory", "disk", "none"), incidental=True
@@ -94,7 +101,7 @@ class ScanData:
 
     @cached_property
     def split(self) -> Split:
-        names = ("labelled", "unlabelled", "validation", "test", "seed", "split_seed", "lists_dir")
+        names = ("labelled", "unlabelled", "validation", "test", "seed", "split_seed", "lists_dir", "folds", "fold")
         asked = asdict(self.options)
         return split_cases(self.source, **{name: asked[name] for name in names})
 
@@ -104,7 +111,8 @@ class ScanData:
         sizes = (asked.slice_size, asked.region_size, asked.patch_size)
         on_label = asked.paper_crop or asked.region == ON_LABEL
         region = None if asked.region == ON_LABEL else asked.region
-        return Pipeline(self.facts, *sizes, on_label, region=region)
+        strong = flag(asked.strong_labels, "strong_labels")
+        return Pipeline(self.facts, *sizes, on_label, region=region, depth=asked.depth, strong_labels=strong)
 
     @property
     def patch_size(self) -> tuple[int, int, int]:

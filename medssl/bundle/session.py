@@ -58,6 +58,9 @@ class SplitOfRun(Protocol):
     @property
     def counts(self) -> dict[str, int]: ...
 
+    @property
+    def origin(self) -> dict[str, Any]: ...
+
     def without_label(self, role: str) -> list[str]: ...
 
     def write(self, path: str | Path) -> None: ...
@@ -131,10 +134,12 @@ def open_run(
     resume = flag(resume, "resume")
     parameters = sum(p.numel() for p in network.parameters())
     command = current_command()
+    fold_of_split: dict[str, Any] = {key: split.origin[key] for key in ("folds", "fold") if key in split.origin}
     all_facts = {
         "name": Path(path).name,
         **facts,
         **split.counts,
+        **fold_of_split,
         "split_hash": split.hash,
         "git_sha": source_commit(),
         "parameters": parameters,

@@ -29,6 +29,7 @@ class Geometry:
     """How a scan becomes the network's grid, thesis appendix A: resized slices, a region of them, random patches.
 
     slice_size and region_size are (height, width) or None to keep the scan's own; patch_size is (height, width, depth).
+    depth: the number of slices that scans are resized to, None to keep the scan's own.
     region: "structures" is around the structures of labelled training cases, around the body of unlabelled ones, and
     whole slices elsewhere; "centre" is the middle of every slice, in training, validation and prediction alike, as
     appendix A has it.
@@ -38,6 +39,7 @@ class Geometry:
     region_size: tuple[int, int] | None = (160, 160)
     patch_size: tuple[int, int, int] = (128, 128, 32)
     region: str = AROUND_STRUCTURES
+    depth: int | None = None
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,16 @@ from medssl.data.pipeline import Pipeline
 def facts_to_json(pipeline: Pipeline) -> dict[str, Any]:
     """Name, window, sizes, labels: what `facts_from_json` needs to prepare a scan as in training."""
     facts, geometry = pipeline.facts, pipeline.geometry
-    centred = {"region": geometry.region} if geometry.region != AROUND_STRUCTURES else {}
+    unusual: dict[str, Any] = {"region": geometry.region} if geometry.region != AROUND_STRUCTURES else {}
+    if geometry.depth is not None:
+        unusual["depth"] = geometry.depth
     return {
         "name": facts.name,
         "window": list(facts.window) if facts.window else None,
         "slice_size": list(geometry.slice_size) if geometry.slice_size else None,
         "region_size": list(geometry.region_size) if geometry.region_size else None,
         "patch_size": list(geometry.patch_size),
-        **centred,
+        **unusual,
         "label_map": {str(source): index for source, index in facts.target.label_map.items()},
         "structures": {str(index): name for index, name in facts.target.structures.items()},
     }
@@ -33,6 +35,7 @@ def facts_from_json(
     label_map: dict[str, int] | None = None,
     structures: dict[str, str] | None = None,
     region: str = AROUND_STRUCTURES,
+    depth: int | None = None,
 ) -> DatasetFacts:
     """The facts written by `facts_to_json`; with a name alone, those of the data set as published."""
     facts = dataset_facts(name)
@@ -43,7 +46,8 @@ def facts_from_json(
                 "Use the bundle that a training on the folder has written."
             )
         return replace(facts, target=next(iter(facts.targets.values())))
-    geometry = Geometry(_pair(slice_size), _pair(region_size), (patch_size[0], patch_size[1], patch_size[2]), region)
+    patch = (patch_size[0], patch_size[1], patch_size[2])
+    geometry = Geometry(_pair(slice_size), _pair(region_size), patch, region, depth)
     target = Target({int(k): v for k, v in label_map.items()}, {int(k): v for k, v in structures.items()})
     return replace(facts, window=_float_pair(window), geometry=geometry, target=target)
 

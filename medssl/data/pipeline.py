@@ -30,7 +30,8 @@ class Pipeline:
 
     Sizes, and where the region lies, replace those of the data set's facts where they are given here. paper_crop
     centres the region with the label, of unlabelled and test cases too, as the papers do; reports then say so. strong:
-    what the strong view of a patch has on top. Raises ConfigError for a region that is unknown or contradicts itself.
+    what the strong view of a patch has on top. strong_labels: labelled patches have it in their `image`, too. Raises
+    ConfigError for a region that is unknown or contradicts itself.
     """
 
     facts: DatasetFacts
@@ -43,6 +44,8 @@ class Pipeline:
     flip_probability: float = 0.5
     strong: StrongChanges = field(default_factory=StrongChanges)
     region: str | None = None
+    depth: int | None = None
+    strong_labels: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paper_crop", flag(self.paper_crop, "paper_crop"))
@@ -66,6 +69,8 @@ class Pipeline:
         }
         if self.region is not None:
             given["region"] = self.region
+        if self.depth is not None:
+            given["depth"] = int(self.depth)
         return replace(self.facts.geometry, **given)
 
     @property
@@ -129,6 +134,8 @@ class Pipeline:
         ]
         if "strong" in asked:
             steps.append(RandStrongView(self.strong))  # last: the seeds of the others stay what they are
+        if with_label and self.strong_labels:
+            steps.append(RandStrongView(self.strong, "image"))
         return mt.Compose(steps)
 
     def _intensity(self) -> mt.Transform:
@@ -145,26 +152,29 @@ class Pipeline:
         if self.is_centred:
             return mt.CenterSpatialCropd(keys, (*size, -1))
         if self.paper_crop:
-            source, region = "label", LabelRegion(size, PAPER_SLICE_MARGIN)
-        elif not training:
+            return _cropped(keys, "label", LabelRegion(size, PAPER_SLICE_MARGIN))
+        if not training:
             return None
-        else:
-            source, region = ("label", LabelRegion(size)) if with_label else ("image", BodyRegion(size))
-        return mt.CropForegroundd(keys, source, select_fn=region, allow_smaller=True)
+        return _cropped(keys, "label", LabelRegion(size)) if with_label else _cropped(keys, "image", BodyRegion(size))
 
     def _spatial(self, keys: list[str], crop: mt.Transform | None) -> list[mt.Transform]:
         size = self.geometry
         steps: list[mt.Transform] = []
-        if size.slice_size is not None:
+        if size.slice_size is not None or size.depth is not None:
             # "nearest" would move the label by up to half a voxel against the image
-            modes = ["bilinear", "nearest-exact"][: len(keys)]
-            steps.append(mt.Resized(keys, (*size.slice_size, -1), mode=modes))
+            modes = ["bilinear" if size.depth is None else "trilinear", "nearest-exact"][: len(keys)]
+            grid = (*(size.slice_size or (-1, -1)), size.depth or -1)
+            steps.append(mt.Resized(keys, grid, mode=modes))
         if crop is not None:
             steps.append(crop)
         steps.append(mt.SpatialPadd("image", size.patch_size, value=BACKGROUND))
         if "label" in keys:
             steps.append(mt.SpatialPadd("label", size.patch_size))
         return steps
+
+
+def _cropped(keys: list[str], source: str, region: LabelRegion | BodyRegion) -> mt.Transform:
+    return mt.CropForegroundd(keys, source, select_fn=region, allow_smaller=True)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def grid_shape(shape: Sequence[int], pipeline: Pipeline, training: bool = False)
     """
     geometry = pipeline.geometry
     height, width = geometry.slice_size or (shape[0], shape[1])
-    depth = shape[2]
+    depth = geometry.depth or shape[2]
     if geometry.region_size is not None and (training or pipeline.is_centred):
         height, width = min(height, geometry.region_size[0]), min(width, geometry.region_size[1])
     if training:

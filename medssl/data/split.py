@@ -87,11 +87,14 @@ def split_cases(
     split_seed: int = 0,
     lists_dir: str | Path | None = None,
     output_file: str | Path | None = None,
+    folds: int | None = None,
+    fold: int = 0,
 ) -> Split:
     """The split of `source`, written to `output_file` if one is given.
 
     split_seed draws test and validation cases, seed the labelled ones among the rest; for one seed and the same
     validation cases, fewer labels are a subset of more. A number below 1 is a fraction of what there is to choose from.
+    With folds, split_seed divides the cases with a label into so many parts, and one of them is tested on.
     With lists_dir, test.list gives the test cases and the first `labelled` cases of train.list are the labelled ones.
     Numbers left out come from the data set's facts; where they name a published preset (KiTS19 16/144), all its
     training cases are used and none is kept for validation. The same holds, and is told, where `labelled` asks for all
@@ -101,11 +104,15 @@ def split_cases(
     facts = source.facts
     _refuse_negative(labelled=labelled, unlabelled=unlabelled, validation=validation, test=test)
     is_preset = labelled in {preset[0] for preset in facts.presets} or (labelled is None and bool(facts.presets))
+    _refuse_two_tests(test, lists_dir, folds)
     if lists_dir is not None:
         pool, test_cases = _from_lists(source.cases, Path(lists_dir))
         validation = 0 if validation is None else validation
     else:
-        pool, test_cases = _draw_test(source, facts.test_cases if test is None else test, split_seed)
+        if folds is not None:
+            pool, test_cases = _take_fold(source, folds, fold, split_seed)
+        else:
+            pool, test_cases = _draw_test(source, facts.test_cases if test is None else test, split_seed)
         if validation is None:
             validation = 0 if is_preset or _takes_all_labels(pool, labelled) else facts.validation_cases
     validation_cases, pool = _take_validation(pool, validation, split_seed, ordered=lists_dir is not None)
@@ -121,6 +128,8 @@ def split_cases(
     roles = zip(ROLES, (labelled_cases, rest, validation_cases, test_cases), strict=True)
     cases = [{**case, "role": role} for role, group in roles for case in sorted(group, key=lambda c: c["id"])]
     origin = {"dataset": facts.name, "seed": seed, "split_seed": split_seed, "lists": lists_dir is not None}
+    if folds is not None:
+        origin |= {"folds": folds, "fold": fold}
     split = Split(cases, origin)
     if output_file is not None:
         split.write(output_file)
@@ -220,6 +229,27 @@ def _draw_test(source: DataSource, number: int | float, split_seed: int) -> tupl
     test = _whole_patients(_shuffled_patients(with_label, split_seed), wanted)
     patients = {case["patient"] for case in test}
     return [case for case in source.cases if case["patient"] not in patients], test
+
+
+def _refuse_two_tests(test: int | float | None, lists_dir: str | Path | None, folds: int | None) -> None:
+    """ConfigError if more than one of these chooses the test cases."""
+    given = {"--test": test, "--lists_dir": lists_dir, "--folds": folds}
+    named = [name for name, value in given.items() if value is not None]
+    if folds is not None and len(named) > 1:
+        raise ConfigError(f"{' and '.join(named)}: each chooses the test cases. Give one of them.")
+
+
+def _take_fold(source: DataSource, folds: int, fold: int, split_seed: int) -> tuple[list[Case], list[Case]]:
+    """Cases to train with, and those of one fold; patients are dealt out to the folds one by one."""
+    if fold >= folds:
+        raise ConfigError(f"fold {fold}: there are {folds} folds. Give --fold a number from 0 to {folds - 1}.")
+    ordered = _shuffled_patients([case for case in source.cases if "label" in case], split_seed)
+    patients = list(_by_patient(ordered))
+    if len(patients) < folds:
+        raise ConfigError(f"{source.root}: {folds} folds, but {len(patients)} patients with a label. Give fewer.")
+    tested = set(patients[fold::folds])
+    pool = [case for case in source.cases if case["patient"] not in tested]
+    return pool, [case for case in ordered if case["patient"] in tested]
 
 
 def _take_validation(

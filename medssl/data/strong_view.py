@@ -36,10 +36,10 @@ class StrongChanges:
 
 
 class RandStrongView(mt.Randomizable, mt.Transform):
-    """Adds `strong` to a sample: its `image` (C, H, W, D), which stays as it is, with all of `changes`."""
+    """Adds to a sample, as `key`, its `image` (C, H, W, D) with all of `changes`; other keys stay as they are."""
 
-    def __init__(self, changes: StrongChanges) -> None:
-        self.changes = changes
+    def __init__(self, changes: StrongChanges, key: str = "strong") -> None:
+        self.changes, self.key = changes, key
         self.factor, self.offset, self.power, self.deviation, self.noise, self.noise_seed = 1.0, 0.0, 1.0, 0.0, 0.0, 0
 
     def randomize(self, data: Any = None) -> None:
@@ -59,7 +59,7 @@ class RandStrongView(mt.Randomizable, mt.Transform):
         strong = blurred(strong, self.deviation)
         generator = torch.Generator().manual_seed(self.noise_seed)
         noise = torch.randn(strong.shape, generator=generator)
-        return {**data, "strong": torch.add(strong, noise, alpha=self.noise)}
+        return {**data, self.key: torch.add(strong, noise, alpha=self.noise)}
 
 
 def raised(image: Tensor, power: float) -> Tensor:

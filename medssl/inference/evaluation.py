@@ -88,7 +88,7 @@ class Evaluation:
             self.pavpu_threshold_bits,
             self.options,
             is_ct=pipeline.facts.window is not None,
-            slice_size=pipeline.geometry.slice_size,
+            grid=(*(pipeline.geometry.slice_size or (None, None)), pipeline.geometry.depth),
         )
 
     def run(self) -> list[dict[str, Any]]:

@@ -74,7 +74,8 @@ class CaseScoring:
     """Compares predictions with labels on the scans' own grid, structure by structure; can be sent to a process.
 
     PAvPU uses windows of `pavpu_window` voxels, not overlapping, and calls one certain below `pavpu_threshold_bits`.
-    is_ct: scans are in Hounsfield units. slice_size: what slices are resized to for the network, None for not at all.
+    is_ct: scans are in Hounsfield units. grid: what scans are
+    resized to for the network, axis by axis, None for not at all.
     """
 
     label_map: Mapping[int, int]
@@ -83,7 +84,7 @@ class CaseScoring:
     pavpu_threshold_bits: float
     options: ScoringOptions = ScoringOptions()
     is_ct: bool = False
-    slice_size: tuple[int, int] | None = None
+    grid: Sequence[int | None] = (None, None, None)
 
     def stored_rows(
         self, case: dict[str, Any], prediction: Prediction, seconds: float, folder: Path
@@ -98,7 +99,7 @@ class CaseScoring:
             masks = segmentation == index, label == index
             row = {"case": case["id"], "structure": name, **mask_scores(*masks, prediction.spacing_mm), **shared}
             if self.options.voxel_distances:
-                row |= voxel_scores(*masks, voxel_lengths(prediction, self.slice_size))
+                row |= voxel_scores(*masks, voxel_lengths(prediction, self.grid))
             rows.append(row)
         return rows
 
@@ -130,19 +131,15 @@ class CaseScoring:
         return None
 
 
-def voxel_lengths(prediction: Prediction, slice_size: tuple[int, int] | None) -> tuple[float, ...]:
+def voxel_lengths(prediction: Prediction, grid: Sequence[int | None]) -> tuple[float, ...]:
     """How long a voxel of the scan is along each of its axes, in voxels of the network's grid.
 
-    That grid has the axes from left to right, back to front and bottom to top; slices are resized, their number is not.
+    That grid has the axes from left to right, back to front and bottom to top; None: the axis is not resized.
     """
-    if slice_size is None:
-        return (1.0, 1.0, 1.0)
     directions = nib.orientations.io_orientation(prediction.affine)[:, 0].astype(int)
     shape = prediction.entropy.shape
-    return tuple(
-        slice_size[direction] / length if direction < 2 else 1.0
-        for direction, length in zip(directions, shape, strict=True)
-    )
+    resized = [grid[direction] for direction in directions]
+    return tuple(1.0 if size is None else size / length for size, length in zip(resized, shape, strict=True))
 
 
 def voxel_scores(predicted: np.ndarray, label: np.ndarray, lengths: Sequence[float]) -> dict[str, float]:

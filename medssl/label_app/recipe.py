@@ -34,7 +34,7 @@ class TrainingRecipe:
 
     def overlay(self, data_facts: dict[str, Any], weights: Path, **own: Any) -> dict[str, Any]:
         """Keys over train.json: those of the run, the scans' preparation of `data_facts`, `weights` to begin with."""
-        keys = ("window", "slice_size", "region_size", "patch_size", "region")
+        keys = ("window", "slice_size", "region_size", "patch_size", "region", "depth")
         prepared = {key: data_facts.get(key) for key in keys}
         return {**self.keys, **prepared, "bundle_root": str(self.source), "start_from": str(weights), **own}
 

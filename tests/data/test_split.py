@@ -296,3 +296,26 @@ def test_one_label_is_trained_on_and_leaves_none_for_testing():
     split = split_cases(source_of("folder", 4, unlabelled=(1, 2, 3)))
     assert tuple(split.counts.values()) == (1, 3, 0, 0) and "Label one more scan" in split.missing_test()
     assert split_cases(source_of("folder", 4, unlabelled=(2, 3))).missing_test() == ""
+
+
+def test_every_case_with_a_label_is_tested_in_one_fold():
+    source = source_of("hippocampus", 20, per_patient=2, unlabelled=(3,))
+    splits = [split_cases(source, labelled=2, validation=2, folds=3, fold=fold) for fold in range(3)]
+    tested = [case for split in splits for case in ids(split, "test")]
+    assert sorted(tested) == [case["id"] for case in source.cases if "label" in case]
+    assert len({split.hash for split in splits}) == 3
+    assert [split.origin["fold"] for split in splits] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"folds": 3, "fold": 3}, "fold 3: there are 3 folds. Give --fold a number from 0 to 2"),
+        ({"folds": 30}, "30 folds, but 10 patients with a label"),
+        ({"folds": 3, "test": 2}, "--test and --folds: each chooses the test cases"),
+        ({"folds": 3, "lists_dir": "lists"}, "--lists_dir and --folds: each chooses the test cases"),
+    ],
+)
+def test_folds_that_cannot_be_are_refused(asked, message):
+    with pytest.raises(ConfigError, match=message):
+        split_cases(source_of("hippocampus", 20, per_patient=2), labelled=2, **asked)

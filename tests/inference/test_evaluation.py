@@ -79,7 +79,7 @@ class HalfWrong:
         self.affine = affine
         target = SimpleNamespace(label_map={1: 1})
         facts = SimpleNamespace(target=target, window=window)
-        self.pipeline = SimpleNamespace(facts=facts, geometry=SimpleNamespace(slice_size=slice_size))
+        self.pipeline = SimpleNamespace(facts=facts, geometry=SimpleNamespace(slice_size=slice_size, depth=None))
 
     def settings(self):
         return {}

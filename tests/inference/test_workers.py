@@ -27,7 +27,7 @@ class StoredPredictions:
     structures = {1: "kidney", 2: "tumour"}  # noqa: RUF012
     pipeline = SimpleNamespace(
         facts=SimpleNamespace(target=SimpleNamespace(label_map={1: 1, 5: 2}), window=None),
-        geometry=SimpleNamespace(slice_size=None),
+        geometry=SimpleNamespace(slice_size=None, depth=None),
     )
     measures_latent = False
 

@@ -8,6 +8,7 @@ from medssl.core.errors import ConfigError
 from medssl.metrics.catalogue import Metric
 from medssl.report.comparison.coefficients import Curve, coefficient_curves, named_by_coefficients
 from medssl.report.comparison.differences import Difference, differences, metric_named
+from medssl.report.comparison.folds import merged_folds
 from medssl.report.comparison.rows import ComparisonRow, compare_runs
 from medssl.report.pavpu_region import WHOLE_SCAN
 from medssl.report.run import Task
@@ -56,7 +57,7 @@ def compare(run_folders: Sequence[str | Path], against: Sequence[str] = (), metr
     coefficients are told apart by its name (named_by_coefficients). Raises DataError for a folder that is no run or a
     seed that comes twice, ConfigError for unknown names and for runs of different tasks.
     """
-    runs = named_by_coefficients([load_run(folder) for folder in run_folders])
+    runs = named_by_coefficients(merged_folds([load_run(folder) for folder in run_folders]))
     tasks = {run.task.name: run.task for run in runs}
     if len(tasks) > 1:
         raise ConfigError("runs of scans, pictures and scenes are of different kinds: compare each kind by itself.")
