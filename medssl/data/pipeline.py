@@ -145,12 +145,13 @@ class Pipeline:
         if self.is_centred:
             return mt.CenterSpatialCropd(keys, (*size, -1))
         if self.paper_crop:
-            source, region = "label", LabelRegion(size, PAPER_SLICE_MARGIN)
-        elif not training:
+            around = LabelRegion(size, PAPER_SLICE_MARGIN)
+            return mt.CropForegroundd(keys, "label", select_fn=around, allow_smaller=True)
+        if not training:
             return None
-        else:
-            source, region = ("label", LabelRegion(size)) if with_label else ("image", BodyRegion(size))
-        return mt.CropForegroundd(keys, source, select_fn=region, allow_smaller=True)
+        if with_label:
+            return mt.CropForegroundd(keys, "label", select_fn=LabelRegion(size), allow_smaller=True)
+        return mt.CropForegroundd(keys, "image", select_fn=BodyRegion(size), allow_smaller=True)
 
     def _spatial(self, keys: list[str], crop: mt.Transform | None) -> list[mt.Transform]:
         size = self.geometry
