@@ -3,9 +3,12 @@
 import csv
 import json
 
+import nibabel as nib
+import numpy as np
 import pytest
 import torch
 
+from medssl.bundle import run_bundle
 from medssl.core.errors import ConfigError, error_behind
 from medssl.engine import load_tensors
 
@@ -105,3 +108,26 @@ def test_training_for_int8_is_refused_before_anything_is_written(train_smoke, tm
     with pytest.raises(RuntimeError) as caught:
         train_smoke(tmp_path / "run", backend="int8")
     assert "medssl quantise RUN" in str(error_behind(caught.value)) and not (tmp_path / "run").exists()
+
+
+def test_upper_bound_at_the_centre_is_one_command_and_can_be_scored_in_other_ways(train_smoke, tmp_path, bundles_dir):
+    sizes = {"region": "centre", "region_size": [24, 24], "patch_size": [16, 16, 16], "stride": [16, 16, 16]}
+    run = train_smoke(tmp_path / "run", labelled=9, validation=None, **sizes, pavpu_region="structures")
+    facts = json.loads((run / "run.json").read_text())
+    assert (facts["labelled"], facts["unlabelled"], facts["validation"]) == (9, 0, 0) and facts["region"] == "centre"
+    for file in (run / "evaluation" / "predictions").glob("*_entropy.nii.gz"):
+        entropy = np.asarray(nib.load(file).dataobj)
+        start = [(length - 24) // 2 for length in entropy.shape[:2]]
+        centre = entropy[start[0] : start[0] + 24, start[1] : start[1] + 24]
+        assert centre.sum() > 0 and np.isclose(centre.sum(), entropy.sum())  # nothing is predicted outside
+
+    first = list(csv.DictReader((run / "evaluation" / "per_case.csv").open()))
+    config = bundles_dir / "mcdropout_unet3d" / "configs" / "evaluate.json"
+    run_bundle("evaluating", [config], output_dir=str(run), voxel_distances=True)
+    again = list(csv.DictReader((run / "evaluation" / "per_case.csv").open()))
+    assert [row["pavpu"] for row in again] == [row["pavpu"] for row in first] and "hd95_voxels" in again[0]
+    run_bundle("evaluating", [config], output_dir=str(run), pavpu_region="body")
+    assert [row["pavpu"] for row in csv.DictReader((run / "evaluation" / "per_case.csv").open())] != [
+        row["pavpu"] for row in first
+    ]
+    assert json.loads((run / "evaluation" / "settings.json").read_text())["pavpu_region"] == "body"

@@ -74,6 +74,7 @@ class HalfWrong:
     """Stands in for a predictor: a label of one structure, predicted with random errors and entropies."""
 
     structures = {1: "bright"}  # noqa: RUF012
+    measures_latent = False
 
     def __init__(self, affine, slice_size=None, window=None):
         self.affine = affine

@@ -39,5 +39,5 @@ def test_runs_without_folds_and_other_seeds_stay_apart(run_of):
 
 def test_a_fold_that_comes_twice_is_refused(run_of):
     folds = folds_of(run_of, "BCP", {"a": 0.6, "b": 0.8})
-    with pytest.raises(DataError, match="seed and fold 0. Compare one of them"):
+    with pytest.raises(DataError, match=r"seed and fold 0\. Compare one of them"):
         merged_folds([*folds, folds[0]])
