@@ -12,11 +12,13 @@ from medssl.report.comparison.pairing import pair_runs
 
 def folds_of(run_of, method, dice, seed=0):
     """A run for each fold, one case in each."""
+    whole = run_of(method, dice, seed=seed)
     runs = []
-    for fold, (case, value) in enumerate(dice.items()):
-        run = run_of(method, {case: value}, seed=seed)
-        facts = run.facts | {"folds": len(dice), "fold": fold, "split_hash": f"hash{fold}"}
-        runs.append(replace(run, facts=facts, split={"cases": [{"id": case, "role": "test", "patient": case}]}))
+    for fold, case in enumerate(dice):
+        facts = whole.facts | {"folds": len(dice), "fold": fold, "split_hash": f"hash{fold}"}
+        rows = [row for row in whole.per_case if row["case"] == case]
+        split = {"cases": [{"id": case, "role": "test", "patient": case}]}
+        runs.append(replace(whole, facts=facts, split=split, per_case=rows))
     return runs
 
 
