@@ -1,6 +1,7 @@
 """Encoders of segmentation-models-pytorch, with ImageNet weights, weights of a file, or random ones."""
 
 from pathlib import Path
+from typing import Any
 
 import ignite.distributed as idist
 from segmentation_models_pytorch.encoders import get_encoder
@@ -8,6 +9,7 @@ from torch import nn
 
 from medssl.core.checkpoint import load_tensors
 from medssl.core.errors import CheckpointError, ConfigError
+from medssl.core.progress import work
 
 IMAGENET = "imagenet"
 WAY_ON = (
@@ -16,7 +18,7 @@ WAY_ON = (
 )
 
 
-def open_encoder(name: str, pretrained: bool, output_stride: int) -> nn.Module:
+def open_encoder(name: str, pretrained: bool, output_stride: int) -> Any:
     """The encoder of that name in smp; with `pretrained` ImageNet weights, downloaded once and kept by smp.
 
     Raises ConfigError, with the way on, where the weights cannot be fetched or there are none.
@@ -24,7 +26,8 @@ def open_encoder(name: str, pretrained: bool, output_stride: int) -> nn.Module:
     if not pretrained:
         return get_encoder(name, weights=None, output_stride=output_stride)
     try:
-        with idist.one_rank_first(rank=0, local=True):  # of several processes one downloads
+        # of several processes one downloads
+        with work(f"ImageNet weights of {name}"), idist.one_rank_first(rank=0, local=True):
             return get_encoder(name, weights=IMAGENET, output_stride=output_stride)
     except KeyError as error:
         raise ConfigError(f"encoder_weights {IMAGENET}: {error.args[0]}. {WAY_ON}") from error
