@@ -1,7 +1,7 @@
 """The command that makes the thesis' tables and figures anew."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from medssl.cli.trust import Trust
 from medssl.cli.values import keys_of, numbers_of
 from medssl.core.errors import ConfigError
 from medssl.core.progress import work
+
+if TYPE_CHECKING:  # imports torch
+    from medssl.thesis.measured import Measured
 
 
 @app.command(context_settings=KEYS)
@@ -93,13 +96,11 @@ def _print_list(data: Path, output_dir: Path, estimate: bool) -> None:
     say("A table: medssl reproduce 3.1 --data DIR --output_dir RUNS. Small, on what is there: add --bench.")
 
 
-def _print_table(measured: object) -> None:
+def _print_table(measured: "Measured") -> None:
     from medssl.report.comparison.terminal import grid_table
     from medssl.thesis.contents import read_thesis
     from medssl.thesis.form import lead, notes, result_grids
-    from medssl.thesis.measured import Measured
 
-    assert isinstance(measured, Measured)
     for title, grid in result_grids(read_thesis(), measured):
         console.print(grid_table(grid, title))
     for text in [lead(measured), *notes(read_thesis(), measured)]:

@@ -54,7 +54,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class ThesisMethod:
-    """What a row trains: a bundle and its keys. supervised: without unlabelled cases. step: its costs in thesis.json."""
+    """What a row trains: a bundle and its keys. supervised: without unlabelled cases. step: what its steps cost."""
 
     name: str
     bundle: str

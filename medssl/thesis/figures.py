@@ -110,10 +110,9 @@ def _classes(measured: Measured) -> list[Drawing]:
     """Accuracy of every class against its uncertainty at all label amounts, a figure for each data set."""
     by_dataset: dict[str, dict[str, Run]] = {}
     for cell, run in _first_runs(measured):
-        assert cell.planned.place is not None  # it has a run
-        if run.measured.get("classes"):
-            amounts = by_dataset.setdefault(cell.planned.place.dataset.title, {})
-            amounts[f"{cell.planned.place.labelled} labels"] = run
+        place = cell.planned.place
+        if place is not None and run.measured.get("classes"):
+            by_dataset.setdefault(place.dataset.title, {})[f"{place.labelled} labels"] = run
     return [(title, partial(class_uncertainties, amounts)) for title, amounts in by_dataset.items()]
 
 

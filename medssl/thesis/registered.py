@@ -1,4 +1,4 @@
-"""Which of the thesis' methods can be trained here: asked of the registry and of the bundles, so that new ones count."""
+"""Which of the thesis' methods can be trained here: asked of the registry, so that new ones count."""
 
 from functools import cache
 
