@@ -12,16 +12,31 @@ from medssl.thesis.plan import make_plan
 from medssl.thesis.run import commands, train_and_write
 
 THESIS = read_thesis()
-KEYS = {"mlflow": "false", "validation": "2", "test": "3", "health_cases": "0"}
+KEYS = {
+    "mlflow": "false",
+    "validation": "0",
+    "test": "3",
+    "max_epochs": "2",
+    "slice_size": "[24, 24]",
+    "patch_size": "[16, 16, 8]",
+    "stride": "[16, 16, 8]",
+}
 
 
 def small_table():
-    """Table 3.2 with two of its rows in one of its settings."""
-    entry = THESIS.entry("3.2")
-    rows = [row for row in entry.rows if row.name in ("w/o L_KL", "GBDL")]
-    setting = THESIS.settings["kits19_4"]
-    kept = tuple(replace(row, numbers={setting.name: row.numbers[setting.name]}) for row in rows)
-    return replace(entry, settings=(setting,), rows=kept)
+    """Table 3.5 with two of its rows in one of its settings."""
+    entry = THESIS.entry("3.5")
+    setting = THESIS.settings["liver_5"]
+    numbers = {row.name: next(iter(row.numbers.values())) for row in entry.rows}
+    kept = [row for row in entry.rows if row.method in ("unet", "ua_mt")]
+    rows = tuple(replace(row, numbers={setting.name: numbers[row.name]}) for row in kept)
+    return replace(entry, settings=(setting,), rows=rows, against="unet")
+
+
+def with_ua_mt():
+    """The thesis as if UA-MT were registered: another method of its bundle stands for it."""
+    method = replace(THESIS.methods["ua_mt"], keys={"method": "mean_teacher"})
+    return replace(THESIS, methods={**THESIS.methods, "ua_mt": method})
 
 
 def read_csv(file):
@@ -37,32 +52,35 @@ def data(phantom_dir, tmp_path):
 
 
 def test_a_table_is_trained_written_and_read_back(data, tmp_path, trained_here):
-    plan = make_plan(THESIS, small_table(), data, bench=True, seeds=(0, 1))
-    output = tmp_path / "runs"
-    measured, files = train_and_write(THESIS, plan, output, ["smoke"], {**KEYS, "runs_dir": str(output)})
+    thesis, output = with_ua_mt(), tmp_path / "runs"
+    plan = make_plan(thesis, small_table(), data, bench=True, seeds=(0, 1))
+    keys = {**KEYS, "runs_dir": str(output)}
+    measured, files = train_and_write(thesis, plan, output, ["smoke"], keys)
     assert len(trained_here) == 4 and len(measured.runs) == 4
-    names = [f"3.2{end}" for end in (".md", ".html", ".csv", "_cases.csv", "_differences.csv")]
+    names = [f"3.5{end}" for end in (".md", ".html", ".csv", "_cases.csv", "_differences.csv")]
     assert [file.name for file in files] == names and all(file.parent == output / "bench" / "tables" for file in files)
 
     numbers = {(row["row"], row["metric"]): row for row in read_csv(files[2])}
-    assert numbers["GBDL", "dice"]["thesis_mean"] == "0.898000" and numbers["GBDL", "dice"]["seeds"] == "2"
-    assert numbers["GBDL", "dice"]["run_on"] == "phantom" and numbers["GBDL", "dice"]["run_labelled"] == "2"
-    dice = [float(row["value"]) for row in read_csv(files[3]) if row["row"] == "GBDL" and row["metric"] == "dice"]
+    ua_mt = numbers["UA-MT", "dice"]
+    assert ua_mt["thesis_mean"] == "0.920000" and ua_mt["seeds"] == "2"
+    assert ua_mt["run_on"] == "phantom" and ua_mt["run_labelled"] == "2"
+    dice = [float(row["value"]) for row in read_csv(files[3]) if row["row"] == "UA-MT" and row["metric"] == "dice"]
     assert len(dice) == 2 * 3  # seeds, cases
-    assert float(numbers["GBDL", "dice"]["mean"]) == pytest.approx(sum(dice) / 6, abs=2e-6)
+    assert float(ua_mt["mean"]) == pytest.approx(sum(dice) / 6, abs=2e-6)
 
     [difference] = read_csv(files[4])
-    assert difference["baseline"] == "GBDL" and difference["method"] == "w/o L_KL" and difference["n_seeds"] == "2"
-    assert difference["cases_low"] and difference["seeds_and_cases_high"]
+    assert difference["baseline"] == "3D-UNet w/ MC dropout" and difference["method"] == "UA-MT"
+    assert difference["n_seeds"] == "2" and difference["cases_low"] and difference["seeds_and_cases_high"]
     text = files[0].read_text()
-    assert re.search(r"\| GBDL \| 4 vs\. 156 \| 0\.\d{3} ± 0\.\d{3} \(0\.898 ± 0\.008\) \|", text)
-    assert "In place of kits19, 4 labelled: phantoms, 2 labelled." in text
+    assert re.search(r"\| UA-MT \| 5 vs\. 95 \| 0\.\d{3} ± 0\.\d{3} \(0\.920\) \|", text)
+    assert re.search(r"\| 3D-UNet w/ MC dropout \| 5 vs\. 0 \| 0\.\d{3} ± 0\.\d{3} \(0\.950\) \|", text)
+    assert "In place of liver, 5 labelled: phantoms, 2 labelled." in text
     assert "What differs from the thesis' protocol" in text and "Bench size" in text
-    assert "0.898 ± 0.008" in files[1].read_text()
+    assert "(0.920)" in files[1].read_text()
 
-    train_and_write(THESIS, plan, output, ["smoke"], {**KEYS, "runs_dir": str(output)})
+    train_and_write(thesis, plan, output, ["smoke"], keys)
     assert len(trained_here) == 4  # finished runs are not trained again
-    assert commands(plan, output, ["smoke"], KEYS, trust=False) == []
+    assert commands(plan, output, ["smoke"], keys, trust=False) == []
 
 
 def test_rows_that_cannot_be_made_are_shown_with_the_thesis_number(data, tmp_path, monkeypatch):
@@ -87,7 +105,7 @@ def test_where_all_trainings_fail_their_error_is_told(data, tmp_path, monkeypatc
     monkeypatch.setattr("medssl.thesis.run.train_all", refused)
     with pytest.raises(ConfigError, match=r"2 of 2 trainings failed"):
         train_and_write(THESIS, make_plan(THESIS, small_table(), data, bench=True, seeds=(0,)), tmp_path)
-    assert not (tmp_path / "bench" / "tables" / "3.2.md").exists()
+    assert not (tmp_path / "bench" / "tables" / "3.5.md").exists()
 
 
 @pytest.mark.slow
