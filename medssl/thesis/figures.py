@@ -12,7 +12,7 @@ from medssl.core.progress import say
 from medssl.core.run_files import SAMPLES
 from medssl.report.comparison.coefficients import coefficient_curves
 from medssl.report.figures.coefficients import coefficient_panels
-from medssl.report.figures.pictures import picture
+from medssl.report.figures.pictures import Picture, picture
 from medssl.report.figures.reconstructions import load_reconstructions, reconstruction_rows
 from medssl.report.figures.sample_curves import read_samples, sample_curves
 from medssl.report.figures.style import figure_png
@@ -29,7 +29,8 @@ def write_figure(thesis: Thesis, measured: Measured, folder: Path, trust: bool =
     """Draw the entry's figure into NUMBER.html and NUMBER_1.png, ...; the files. What cannot be drawn is said."""
     number = measured.plan.entry.number
     folder.mkdir(parents=True, exist_ok=True)
-    shown, files = [], []
+    shown: list[tuple[str, Picture]] = []
+    files: list[Path] = []
     for caption, draw in drawings(measured, trust):
         try:
             figure = draw()
@@ -46,15 +47,15 @@ def write_figure(thesis: Thesis, measured: Measured, folder: Path, trust: bool =
 
 def drawings(measured: Measured, trust: bool = False) -> list[Drawing]:
     """What can be drawn of an entry's finished runs."""
-    draw = {
+    ways: dict[str, Callable[[Measured], list[Drawing]]] = {
         "samples": partial(_samples, trust=trust),
         "times": partial(_times, trust=trust),
         "maps": _maps,
         "coefficients": _coefficients,
         "reconstructions": _reconstructions,
         "class_uncertainty": _classes,
-    }[measured.plan.entry.details["draw"]]
-    return draw(measured)
+    }
+    return ways[measured.plan.entry.details["draw"]](measured)
 
 
 def _samples(measured: Measured, trust: bool) -> list[Drawing]:
