@@ -1,6 +1,6 @@
 """The `medssl` command: a module a topic, each parses and calls the layers below."""
 
-from medssl.cli import bundles, data, explain, predict, report, review, serve, simulate, training, trials
+from medssl.cli import bundles, data, explain, predict, report, reproduce, review, serve, simulate, training, trials
 from medssl.cli.app import app, main
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "main",
     "predict",
     "report",
+    "reproduce",
     "review",
     "serve",
     "simulate",

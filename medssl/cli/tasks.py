@@ -7,7 +7,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Train": ("train", "evaluate", "sweep", "ui"),
     "Predict": ("predict", "quantise"),
     "Review": ("review", "label"),
-    "Measure": ("report", "samples", "compare-modes", "simulate-review"),
+    "Measure": ("report", "samples", "compare-modes", "simulate-review", "reproduce"),
 }
 EXAMPLES: dict[str, str] = {
     "phantom": "medssl phantom data/phantom --count 12",
@@ -26,6 +26,7 @@ EXAMPLES: dict[str, str] = {
     "report": "medssl report runs/grid/gbdl_4_seed0 runs/grid/gbdl_16_seed0 --markdown table.md",
     "samples": "medssl samples runs/mine --values 1,5,20",
     "compare-modes": "medssl compare-modes runs/mine --samples 20 --stride 8,8,8",
+    "reproduce": "medssl reproduce 3.2 --data data --output_dir runs/thesis --bench",
     "simulate-review inspect": "medssl simulate-review inspect runs/mine --output_dir runs/inspection",
     "simulate-review rounds": "medssl simulate-review rounds mcdropout_unet3d --output_dir runs/rounds --overlay bench",
 }
