@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medssl.cli.app import KEYS, app, console, say
-from medssl.cli.trust import Trust
+from medssl.cli.shared_options import Trust
 from medssl.cli.values import keys_of, numbers_of
 from medssl.core.errors import ConfigError
 from medssl.core.progress import work
