@@ -19,3 +19,6 @@ Stride = Annotated[
 TestCases = Annotated[
     int | None, typer.Option(min=1, help="Number of test cases to predict, the first ones; default: all.")
 ]
+Overlays = Annotated[
+    list[str] | None, typer.Option(help="Overlay of the bundle, e.g. bench, or a JSON file with keys; may be repeated.")
+]

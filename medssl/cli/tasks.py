@@ -4,7 +4,7 @@ from typing import Any
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Prepare": ("phantom", "check-data", "bundles", "check-bundle", "explain"),
-    "Train": ("train", "evaluate", "sweep", "ui"),
+    "Train": ("train", "evaluate", "benchmark", "sweep", "ui"),
     "Predict": ("predict", "quantise"),
     "Review": ("review", "label"),
     "Measure": ("report", "samples", "compare-modes", "simulate-review", "reproduce"),
@@ -17,6 +17,7 @@ EXAMPLES: dict[str, str] = {
     "explain": "medssl explain labelled --bundle gbdl",
     "train": "medssl train gbdl --overlay bench --dataset_name folder --dataset_dir my_data --output_dir runs/mine",
     "evaluate": "medssl evaluate runs/mine --samples 50",
+    "benchmark": "medssl benchmark my_data --labelled 4 --budget 2h --overlay bench --output_dir runs/benchmark",
     "sweep": "medssl sweep gbdl --labelled 4,16 --seeds 0,1,2 --output_dir runs/grid --dataset_dir data/kits19",
     "ui": "medssl ui --runs_dir runs",
     "predict": "medssl predict new_scans out --bundle runs/mine",

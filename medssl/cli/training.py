@@ -11,13 +11,9 @@ import typer
 
 from medssl.cli.app import EXIT_STOPPED, KEYS, app, say
 from medssl.cli.report import report
-from medssl.cli.shared_options import FinishedRun, Trust
+from medssl.cli.shared_options import FinishedRun, Overlays, Trust
 from medssl.cli.values import keys_of, numbers_of
 from medssl.core.progress import LINE_SECONDS, SIGN_OF_LIFE, work
-
-Overlays = Annotated[
-    list[str] | None, typer.Option(help="Overlay of the bundle, e.g. bench, or a JSON file with keys; may be repeated.")
-]
 
 
 @app.command(context_settings=KEYS)
