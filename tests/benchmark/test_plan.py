@@ -55,7 +55,7 @@ def test_keys_of_the_user_hold_against_ingredients(phantom_dir, tmp_path):
 def test_methods_are_named_with_supervised_first():
     assert methods_of("bcp, cps") == ["supervised", "bcp", "cps"]
     assert set(methods_of("all")) >= {"supervised", "mean_teacher", "ua_mt", "cps", "bcp", "fixmatch", "pseudo_bank"}
-    with pytest.raises(ConfigError, match="'bcq'.*bcp"):
+    with pytest.raises(ConfigError, match=r"'bcq'.*bcp"):
         methods_of("bcq")
 
 
