@@ -1,7 +1,7 @@
 """The trainings of a benchmark: all methods, numbers of labels, folds and seeds, with equal compute."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medssl.core.errors import ConfigError
@@ -47,6 +47,21 @@ class BenchmarkPlan:
                     cells += [self._training(name, labelled, fold, seed) for name in self.methods]
                 cells.append(self._training(UPPER_BOUND, all_labels, fold, seed))
         return cells
+
+    def final_training(self, title: str) -> Training:
+        """The training on all labels of the method with this title; supervised where every scan has a label.
+
+        Nothing is kept for testing or validation: the benchmark has measured the method.
+        """
+        source = open_dataset(self.dataset_name, self.dataset_dir)
+        labels = sum("label" in case for case in source.cases)
+        has_unlabelled = labels < len(source.cases)
+        name = next((name for name in self.methods if find_method(name).facts.title == title), SUPERVISED)
+        row = replace(self, folds=None)._row(name if has_unlabelled else SUPERVISED, 0)
+        left_out = ("folds", "test", "validation")
+        keys = {key: value for key, value in self._shared().items() if key not in left_out}
+        keys |= {"test": "0", "validation": "0"}
+        return Training.of(replace(row, name="chosen"), self.output, labels, self.seeds[0], tuple(keys.items()))
 
     def _training(self, name: str, labelled: int, fold: int, seed: int) -> Training:
         return Training.of(self._row(name, fold), self.output, labelled, seed, tuple(self._shared().items()))

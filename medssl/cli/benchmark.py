@@ -1,7 +1,7 @@
 """Compare methods on one's own data, with equal compute."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from medssl.cli.shared_options import Overlays, Trust
 from medssl.cli.values import keys_of, numbers_of
 from medssl.core.errors import ConfigError
 from medssl.core.progress import work
+
+if TYPE_CHECKING:
+    from medssl.benchmark import Benchmark
 
 
 @app.command(context_settings=KEYS)
@@ -33,6 +36,9 @@ def benchmark(
     ] = None,
     dataset_name: Annotated[str, typer.Option(help="Name of the data set; folder: images and labels.")] = "folder",
     overlay: Overlays = None,
+    choose: Annotated[
+        bool, typer.Option("--choose", help="Train the recommended method on all labels, too, and export it.")
+    ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Number of trainings at a time; they share the cores.")] = 1,
     trust: Trust = False,
 ) -> None:
@@ -63,11 +69,18 @@ def benchmark(
 
         plan = replace(plan, passes=passes_within(plan, parse_budget(budget), jobs))
         say(f"Each training has {plan.passes} patch passes.")
-    _tell(train_all(plan.trainings(), jobs, trust), output_dir)
+    result = _told(train_all(plan.trainings(), jobs, trust), output_dir)
+    if choose:
+        from medssl.benchmark.verdict import recommended
+
+        final = plan.final_training(recommended(result, max(counts)))
+        say(f"Training {final.row.name} on all labels.")
+        train_all([final], jobs, trust)
+        say(f"The network is in {final.folder}. Next: medssl predict SCANS predictions --bundle {final.folder}")
 
 
-def _tell(folders: list[Path], output: Path) -> None:
-    """Compare the finished runs, and say which method to take."""
+def _told(folders: list[Path], output: Path) -> "Benchmark":
+    """What the finished runs show; says which method to take."""
     import shlex
     import sys
 
@@ -82,3 +95,4 @@ def _tell(folders: list[Path], output: Path) -> None:
         write_comparison(result.comparison, output / "comparison.html")
     print_benchmark(result, console)
     say(f"tables: {page}")
+    return result

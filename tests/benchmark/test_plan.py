@@ -64,3 +64,10 @@ def test_seconds_of_a_pass_are_those_of_the_epochs(tmp_path):
     (tmp_path / "history.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (tmp_path / "run.json").write_text(json.dumps({"patch_passes": {"a": {"units": 6.0}, "b": {"units": 2.0}}}))
     assert seconds_per_pass(tmp_path) == 0.5
+
+
+def test_the_chosen_method_is_trained_on_all_labels_and_supervised_where_all_scans_have_one(phantom_dir, tmp_path):
+    number = len(list((phantom_dir / "images").iterdir()))
+    final = plan_of(phantom_dir, tmp_path).final_training("BCP")
+    assert final.keys["labelled"] == str(number) and final.keys["test"] == final.keys["validation"] == "0"
+    assert final.keys["method"] == "supervised"
