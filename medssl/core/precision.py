@@ -1,7 +1,6 @@
-"""Half precision where its range or its digits are not enough, and numbers that are too small to matter."""
+"""Half precision where its range or its digits are not enough."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -15,17 +14,3 @@ def at_least_float32(x: Tensor) -> Tensor:
 def without_autocast(device: torch.device) -> AbstractContextManager:
     """A block in which nothing becomes half precision; torch's device for sizes knows no such thing."""
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
-
-
-@contextmanager
-def flushed_denormals() -> Iterator[None]:
-    """A block in which the CPU takes numbers below 1e-38 for 0; what was set before comes back after it.
-
-    A network that is sure of its labels has such gradients, and a CPU needs a hundred times as long for each of them.
-    """
-    was_flushed = (torch.full((), 1e-40) * 0.5).item() == 0
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(was_flushed)

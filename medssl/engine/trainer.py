@@ -17,7 +17,6 @@ from torch.utils.data import DataLoader
 
 from medssl.core.errors import CheckpointError, ConfigError, MedsslError
 from medssl.core.flags import flag
-from medssl.core.precision import flushed_denormals
 from medssl.core.seeding import seed_everything
 from medssl.engine.patch_passes import PatchPasses, counted_passes
 
@@ -85,8 +84,7 @@ class MethodTrainer(Trainer):
         if self.is_finished:
             return
         try:
-            with flushed_denormals():
-                super().run()
+            super().run()
         finally:
             self.at_end.close()
             self.optimizer.zero_grad(set_to_none=True)  # a next stage has better use for the memory
