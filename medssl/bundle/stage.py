@@ -17,7 +17,8 @@ from medssl.data.mixing import MixedDataset, make_mixed_loader
 from medssl.data.sampling import make_loader
 from medssl.engine.handlers import TrainingHandlers
 from medssl.engine.trainer import MethodTrainer
-from medssl.methods.method import Schedule
+from medssl.losses.segmentation import DiceCE
+from medssl.methods.method import Method, Schedule
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,27 @@ def patch_loader(
         return make_loader(dataset, size, steps, session.seed, workers)
     labelled = labelled_per_batch or schedule.labelled_per_batch
     return make_mixed_loader(dataset, size, labelled, steps, session.seed, workers, with_unlabelled)
+
+
+def stage_loader(kind: type[Method], dataset: Any, schedule: ScanSchedule, session: Session) -> DataLoader:
+    """Batches for a stage: of both kinds of patches, or as many labelled ones alone where it needs no others."""
+    if kind.needs_unlabelled:
+        return patch_loader(dataset, schedule, session)
+    return patch_loader(dataset, schedule, session, labelled_per_batch=schedule.batch_size, with_unlabelled=False)
+
+
+def kept_as(names: Sequence[str], number: int) -> dict[str, Any]:
+    """How one of the stages is named in records and its checkpoints; a training of one stage has no names."""
+    if len(names) == 1:
+        return {}
+    folders = [f"checkpoints_{name}" for name in names[:-1]] + ["checkpoints"]
+    followed_by = folders[number + 1] if number + 1 < len(folders) else None
+    return {"stage": names[number], "checkpoints": folders[number], "followed_by": followed_by}
+
+
+def scan_loss() -> DiceCE:
+    """The segmentation loss of every method for scans, with the thesis' weights."""
+    return DiceCE(ce_weight=1.0, dice_weight=2.0)
 
 
 def session_trainer(

@@ -11,7 +11,6 @@ import torch
 from monai.engines import SupervisedEvaluator
 from monai.inferers import SlidingWindowInferer
 from torch import nn
-from torch.utils.data import DataLoader
 
 from medssl.bundle.compute import StageCost, passes_per_step
 from medssl.bundle.evaluation import InferenceOptions, ScanEvaluation, tell_stride, window_of
@@ -20,7 +19,7 @@ from medssl.bundle.memory_need import cached_bytes, require_training_memory, tra
 from medssl.bundle.networks import NetworkOptions, prepared_network, require_fitting
 from medssl.bundle.scan_data import ScanData, ScanDataOptions
 from medssl.bundle.session import Session, SessionOptions, default_run_name
-from medssl.bundle.stage import ScanSchedule, StageOptions, patch_loader, stage_trainer
+from medssl.bundle.stage import ScanSchedule, StageOptions, kept_as, scan_loss, stage_loader, stage_trainer
 from medssl.bundle.story import TrainingPlan, commands_after_scans, size_text, tell_end
 from medssl.core.options import make_options, marked, names_of
 from medssl.core.output_folder import require_output_folder
@@ -29,7 +28,6 @@ from medssl.engine.trainer import MethodTrainer
 from medssl.engine.validation import segmentation_validator
 from medssl.inference.export import require_bundle
 from medssl.inference.scoring import ScoringOptions
-from medssl.losses.segmentation import DiceCE
 from medssl.methods.method import EarlierStage, Method, Schedule
 from medssl.methods.parts import take_weights
 from medssl.methods.registry import find_method
@@ -164,7 +162,7 @@ class ScanTraining:
         asked, stage = self.stage_options, self.stages[number]
         return stage_trainer(
             method,
-            self._loader_of(stage.method),
+            stage_loader(stage.method, self.dataset, self.schedule, self.session),
             self.session,
             validator,
             asked.learning_rate,
@@ -174,7 +172,7 @@ class ScanTraining:
             weight_decay=asked.weight_decay,
             warm_up_steps=asked.warm_up_steps,
             max_grad_norm=asked.max_grad_norm,
-            **self._kept_as(number),
+            **kept_as([stage.name for stage in self.stages], number),
         )
 
     def run_earlier_stages(self) -> None:
@@ -183,21 +181,6 @@ class ScanTraining:
             method = self.stage_method(number)
             self.trainer_of_stage(number, method, self.validator_of(method.evaluated)).run()
             take_weights(self.network, method.evaluated)
-
-    def _loader_of(self, kind: type[Method]) -> DataLoader:
-        """Batches for a stage: of both kinds of patches, or as many labelled ones alone."""
-        if kind.needs_unlabelled:
-            return patch_loader(self.dataset, self.schedule, self.session)
-        size = self.schedule.batch_size
-        return patch_loader(self.dataset, self.schedule, self.session, labelled_per_batch=size, with_unlabelled=False)
-
-    def _kept_as(self, number: int) -> dict[str, Any]:
-        """Names of a stage in records, and of its checkpoints; a training of one stage has none."""
-        if len(self.stages) == 1:
-            return {}
-        folders = [f"checkpoints_{stage.name}" for stage in self.stages[:-1]] + ["checkpoints"]
-        followed_by = folders[number + 1] if number + 1 < len(folders) else None
-        return {"stage": self.stages[number].name, "checkpoints": folders[number], "followed_by": followed_by}
 
     @cached_property
     def stage_costs(self) -> list[StageCost]:
@@ -268,11 +251,6 @@ class ScanTraining:
     def _described_method(self) -> Any:
         """What the session notes of the method: anything with `facts`."""
         return find_method(self.method_name)
-
-
-def scan_loss() -> DiceCE:
-    """The segmentation loss of every method for scans, with the thesis' weights."""
-    return DiceCE(ce_weight=1.0, dice_weight=2.0)
 
 
 def trainer_of(training: Any, max_epochs: int | None = None) -> MethodTrainer:

@@ -11,7 +11,7 @@ from torch import Tensor
 from medssl.core.flags import flag
 from medssl.core.options import option
 from medssl.methods.facts import MethodFacts, coefficients_of
-from medssl.methods.parts import boxes_of_sides, largest_components, mixed_both_ways, mixture_loss, teacher_probs
+from medssl.methods.parts import largest_components, mixture_loss, mixtures_of, teacher_probs
 from medssl.methods.scan_method import PretrainedOptions, ScanMethod
 
 
@@ -43,12 +43,9 @@ class BCP(ScanMethod):
     teaches_itself = True
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
-        labelled = batch["is_labelled"].bool()
-        pseudo = teacher_probs(self.averaged, batch["image"][~labelled]).argmax(1)
+        unlabelled = ~batch["is_labelled"].bool()
+        pseudo = teacher_probs(self.averaged, batch["image"][unlabelled]).argmax(1)
         if flag(self.options.largest_component, "largest_component"):
             pseudo = largest_components(pseudo)
-        number, size = max(int(labelled.sum()), len(pseudo)), batch["image"].shape[2:]
-        masks = boxes_of_sides(number, size, self.options.copy_paste, pseudo.device)
-        true_patches = (batch["image"][labelled], batch["label"][labelled].to(pseudo.dtype))
-        mixtures = mixed_both_ways(true_patches, (batch["strong"][~labelled], pseudo.unsqueeze(1)), masks)
+        mixtures = mixtures_of(batch, pseudo.unsqueeze(1), self.options.copy_paste)
         return mixture_loss(self.loss, self.network(mixtures.images), mixtures, self.options.pseudo_weight)

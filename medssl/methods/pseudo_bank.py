@@ -13,10 +13,9 @@ from medssl.methods.facts import MethodFacts, coefficients_of
 from medssl.methods.method import Schedule
 from medssl.methods.parts import (
     CountsSteps,
-    boxes_of_sides,
     frozen_copy,
-    mixed_both_ways,
     mixture_loss,
+    mixtures_of,
     take_weights,
     teacher_probs,
 )
@@ -61,12 +60,9 @@ class PseudoBank(CountsSteps, ScanMethod):
         return (self.teacher,)
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
-        labelled = batch["is_labelled"].bool()
-        pseudo = teacher_probs(self.teacher, batch["image"][~labelled]).argmax(1, keepdim=True)
-        number, size = max(int(labelled.sum()), len(pseudo)), batch["image"].shape[2:]
-        masks = boxes_of_sides(number, size, self.options.copy_paste, pseudo.device)
-        true_patches = (batch["image"][labelled], batch["label"][labelled].to(pseudo.dtype))
-        mixtures = mixed_both_ways(true_patches, (batch["strong"][~labelled], pseudo), masks)
+        unlabelled = ~batch["is_labelled"].bool()
+        pseudo = teacher_probs(self.teacher, batch["image"][unlabelled]).argmax(1, keepdim=True)
+        mixtures = mixtures_of(batch, pseudo, self.options.copy_paste)
         return mixture_loss(self.loss, self.network(mixtures.images), mixtures, self.options.pseudo_weight)
 
     def after_step(self) -> None:

@@ -1,7 +1,7 @@
 """What methods share, in two and in three dimensions: moving averages, ramps, boxes, components, masks."""
 
 from medssl.methods.parts.averaging import AveragedMethod, moving_average, noisy_passes, teacher_probs
-from medssl.methods.parts.both_ways import Mixtures, mixed_both_ways, mixture_loss, repeated
+from medssl.methods.parts.both_ways import Mixtures, mixed_both_ways, mixture_loss, mixtures_of, repeated
 from medssl.methods.parts.boxes import boxes_of_sides, pasted, pasted_alike, random_boxes
 from medssl.methods.parts.components import largest_components
 from medssl.methods.parts.copies import fresh_copy, frozen_copy, take_weights
@@ -22,6 +22,7 @@ __all__ = [
     "linear_ramp",
     "mixed_both_ways",
     "mixture_loss",
+    "mixtures_of",
     "moving_average",
     "noisy_passes",
     "pasted",

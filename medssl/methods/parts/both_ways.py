@@ -1,12 +1,12 @@
 """Bidirectional copy-paste: labelled and unlabelled patches give each other a box, and the loss on the mixtures."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from medssl.methods.parts.boxes import pasted
+from medssl.methods.parts.boxes import boxes_of_sides, pasted
 
 
 class Mixtures(NamedTuple):
@@ -18,6 +18,17 @@ class Mixtures(NamedTuple):
     images: Tensor
     labels: Tensor
     is_true: Tensor
+
+
+def mixtures_of(batch: dict[str, Any], pseudo: Tensor, share: float) -> Mixtures:
+    """The labelled patches of a batch mixed both ways with the strong views of its unlabelled ones.
+
+    pseudo: labels (B, 1, *spatial) of the unlabelled patches. share: of each side that a box has.
+    """
+    labelled = batch["is_labelled"].bool()
+    masks = boxes_of_sides(max(int(labelled.sum()), len(pseudo)), pseudo.shape[2:], share, pseudo.device)
+    true_patches = (batch["image"][labelled], batch["label"][labelled].to(pseudo.dtype))
+    return mixed_both_ways(true_patches, (batch["strong"][~labelled], pseudo), masks)
 
 
 def mixed_both_ways(labelled: Sequence[Tensor], unlabelled: Sequence[Tensor], masks: Tensor) -> Mixtures:
