@@ -191,7 +191,9 @@ def test_old_run_resumed_in_the_middle_ends_as_it_did_bit_for_bit(old_run, bundl
     configs = [bundles_dir / name / "configs" / file for file in ("train.json", "smoke.json")]
     run_bundle("training", configs, output_dir=str(run), resume=True, **KEYS[name])
     for file, end in ends.items():
-        assert same(load_tensors(run / f"{file}.pt"), end), file
+        resumed = load_tensors(run / f"{file}.pt")
+        resumed.pop("passes", None)  # counted since
+        assert same(resumed, end), file
     assert comparable((run / "history.jsonl").read_text().splitlines()) == comparable(history)
     assert table(run) == results
     assert load_run(run).facts["status"] == "finished"

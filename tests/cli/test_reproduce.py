@@ -1,10 +1,13 @@
 """`medssl reproduce` lists without data, prints commands, and refuses what it cannot make."""
 
 import pytest
+from rich.console import Console
+
+from medssl import cli
 
 
 def test_list_names_tables_data_sets_and_where_to_get_them(ended, tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(cli.reproduce, "console", Console(width=200))
     end = ended("reproduce", "--data", tmp_path / "none", "--output_dir", tmp_path / "runs")
     assert end.code == 0
     assert "3.1" in end.text and "fig3.2" in end.text and "figA.1" in end.text

@@ -50,7 +50,7 @@ def test_steps_epochs_and_validations_are_recorded_in_folder_and_tracker(tmp_pat
     folder, notebook = RunFolder(tmp_path), Notebook()
     line_trainer(handlers=(RecordProgress(folder, notebook, validator), Validates(validator)), epochs=2).run()
     kinds = [record["kind"] for record in history(tmp_path)]
-    assert kinds == ["step"] * 4 + ["epoch", "validation"] + ["step"] * 4 + ["epoch", "validation"]
+    assert kinds == (["step"] * 4 + ["epoch", "passes", "validation"]) * 2
     steps, epochs = history(tmp_path, "step"), history(tmp_path, "epoch")
     assert [record["step"] for record in steps] == list(range(1, 9))
     assert set(steps[0]) == {"kind", "epoch", "step", "loss", "error", "lr"}

@@ -162,7 +162,7 @@ def test_evaluation_opens_what_is_trusted_by_its_key(tmp_path, phantom_dir, cana
     folder = hostile_run("expression with a fallback", tmp_path / "run", canary)
     Path("PHANTOMS").symlink_to(phantom_dir)
     evaluate = ROOT / "bundles/mcdropout_unet3d/configs/evaluate.json"
-    run_bundle("evaluating", [evaluate], output_dir=str(folder), trust=trust, stride=[64, 64, 24], metric_workers=0)
+    run_bundle("evaluating", [evaluate], output_dir=str(folder), trust=trust, stride=[32, 32, 8], metric_workers=0)
     assert canary.exists()
 
 
