@@ -81,3 +81,39 @@ def test_a_budget_that_is_too_small_is_refused_before_anything_is_written(traini
     texts = [str(caught.value), str(caught.value.__cause__)]
     assert any("patch_passes 5: too few for one step of the stage" in text for text in texts)
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+def weights_in(run, stage, part):
+    """The weights of a part of a method, as the last checkpoint of a stage has them."""
+    folder = run / ("checkpoints" if stage is None else f"checkpoints_{stage}")
+    state = CheckpointStore(folder).load_latest("cpu")[0]["method"]
+    return {key.removeprefix(part): value for key, value in state.items() if key.startswith(part)}
+
+
+def all_equal(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_every_student_of_a_noisy_student_is_taught_by_the_stage_before_and_a_resumed_run_is_the_same(
+    training, tmp_path
+):
+    choice = {"method": "noisy_student", "patch_passes": 120}
+    run = training(tmp_path / "run", **choice)
+    assert set(facts_of(run)["patch_passes"]) == {"pretraining", "round_1", "round_2", "noisy_student"}
+    for before, after in (("pretraining", "round_1"), ("round_1", "round_2")):
+        assert all_equal(weights_in(run, before, "network."), weights_in(run, after, "teacher."))
+        assert not all_equal(weights_in(run, after, "network."), weights_in(run, after, "teacher."))
+    broken = tmp_path / "broken"
+    with pytest.raises(RuntimeError), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("medssl.methods.noisy_student.NoisyStudent.forward", _stop)
+        training(broken, **choice)
+    training(broken, resume=True, **choice)
+    assert all_equal(weights_in(broken, None, "network."), weights_in(run, None, "network."))
+
+
+def test_teacher_of_reciprocal_learning_starts_from_pre_training_and_the_student_is_exported(training, tmp_path):
+    run = training(tmp_path / "run", method="reciprocal_learning", patch_passes=100, learning_rate=1e-9)
+    taught, teacher = weights_in(run, "pretraining", "network."), weights_in(run, None, "teacher.")
+    assert all(torch.allclose(taught[key], teacher[key], atol=1e-6) for key in taught)
+    exported = torch.load(run / "bundle" / "models" / "model.pt", weights_only=True)
+    assert all_equal(exported, weights_in(run, None, "network."))

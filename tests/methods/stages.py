@@ -13,6 +13,7 @@ from medssl.engine import MethodTrainer
 from medssl.losses import DiceCE
 from medssl.methods.gbdl import LatentLearning, PosteriorLearning
 from medssl.methods.method import Method, Schedule
+from medssl.methods.noisy_student import StudentRound
 from medssl.methods.pseudo_labels import PseudoLabels
 from medssl.methods.registry import find_method, method_names
 from medssl.networks import LRL, MCDropoutUNet3D
@@ -48,8 +49,15 @@ def _posterior(dropout: float) -> Method:
     return PosteriorLearning(small_network(dropout), PseudoLabels(_lrl(), samples=2), DiceCE())
 
 
+def _student_round(dropout: float) -> Method:
+    return StudentRound(small_network(dropout), DiceCE())
+
+
 # methods of several stages, each stage by its name
-STAGES: dict[str, dict[str, Stage]] = {"gbdl": {"gbdl, latent": _latent, "gbdl, posterior": _posterior}}
+STAGES: dict[str, dict[str, Stage]] = {
+    "gbdl": {"gbdl, latent": _latent, "gbdl, posterior": _posterior},
+    "noisy_student": {"noisy student, round": _student_round, "noisy student, end": _single("noisy_student")},
+}
 
 
 def all_stages() -> dict[str, tuple[str, Stage]]:

@@ -9,6 +9,47 @@ from medssl.methods.registry import find_method, method_names
 ROWS = {
     "gbdl": ("GBDL", True, ("plain",), {"loss", "ce", "dice", "pseudo_ce", "pseudo_dice"}),
     "mean_teacher": ("Mean Teacher", True, ("weak", "strong"), {"loss", "ce", "dice", "consistency"}),
+    "ua_mt": ("UA-MT", True, ("weak", "strong"), {"loss", "ce", "dice", "consistency", "certain"}),
+    "cps": ("CPS", True, ("weak", "strong"), {"loss", "ce", "dice", "second_loss", "cross"}),
+    "fixmatch": ("FixMatch", True, ("weak", "strong"), {"loss", "ce", "dice", "unlabelled", "confident"}),
+    "bcp": ("BCP", True, ("weak", "strong"), {"loss", "true", "pseudo"}),
+    "pseudo_bank": ("iterated self-training", True, ("weak", "strong"), {"loss", "true", "pseudo"}),
+    "noisy_student": ("noisy student", True, ("weak", "strong"), {"loss", "ce", "dice"}),
+    "double_ua": (
+        "Double-UA",
+        True,
+        ("weak", "strong"),
+        {"loss", "ce", "dice", "consistency", "feature_consistency", "label_uncertainty", "feature_uncertainty"},
+    ),
+    "tripled_ua": ("Tripled-UA", True, ("weak",), {"loss", "ce", "dice", "tasks", "own_tasks", "consistency"}),
+    "coranet": ("CoraNet", True, ("weak", "strong"), {"loss", "supervised", "certain", "on_certain", "consistency"}),
+    "mc_net": ("MC-Net+", True, ("plain",), {"loss", "ce", "dice", "supervised", "consistency"}),
+    "dtc": ("DTC", True, ("plain",), {"loss", "ce", "dice", "distances", "consistency"}),
+    "sassnet": ("SASSNet", True, ("plain",), {"loss", "ce", "dice", "distances", "adversarial", "discriminator"}),
+    "unimatch": (
+        "UniMatch",
+        True,
+        ("weak", "strong"),
+        {"loss", "ce", "dice", "first_view", "second_view", "dropped_features", "confident"},
+    ),
+    "lg_er_mt": (
+        "LG-ER-MT",
+        True,
+        ("weak", "strong"),
+        {"loss", "ce", "dice", "consistency", "local", "global", "entropy"},
+    ),
+    "reciprocal_learning": (
+        "Reciprocal Learning",
+        True,
+        ("plain",),
+        {"loss", "student", "supervised", "own", "feedback"},
+    ),
+    "graph_s2net": (
+        "3D Graph-S2Net",
+        True,
+        ("weak", "strong"),
+        {"loss", "ce", "dice", "joint", "distances", "consistency", "duality"},
+    ),
     "supervised": ("supervised", False, ("plain",), {"loss", "ce", "dice"}),
 }
 

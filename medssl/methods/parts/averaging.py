@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from medssl.methods.method import Method, Schedule
+from medssl.methods.parts.side_heads import with_features
 from medssl.networks.mc_dropout import mc_dropout
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -73,6 +74,24 @@ def noisy_passes(network: nn.Module, images: Tensor, passes: int) -> Tensor:
     probs = []
     with mc_dropout(network):
         for _ in range(passes):
-            noise = (torch.randn_like(images) * NOISE).clamp(-MOST_NOISE, MOST_NOISE)
-            probs.append(torch.softmax(network(images + noise), dim=1))
+            probs.append(torch.softmax(network(noisy(images)), dim=1))
     return torch.stack(probs)
+
+
+@torch.no_grad()
+def noisy_passes_with_features(
+    network: nn.Module, images: Tensor, passes: int, noise: float = NOISE, most: float = MOST_NOISE
+) -> tuple[Tensor, Tensor]:
+    """Probabilities of `noisy_passes`, and the features (passes, B, F, *spatial) that they were made of."""
+    probs, features = [], []
+    with mc_dropout(network):
+        for _ in range(passes):
+            logits, seen = with_features(network, noisy(images, noise, most))
+            probs.append(torch.softmax(logits, dim=1))
+            features.append(seen)
+    return torch.stack(probs), torch.stack(features)
+
+
+def noisy(images: Tensor, noise: float = NOISE, most: float = MOST_NOISE) -> Tensor:
+    """Images with Gaussian noise of standard deviation `noise`, cut at `most`."""
+    return images + (torch.randn_like(images) * noise).clamp(-most, most)
