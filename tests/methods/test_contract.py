@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import io
 
+import nibabel as nib
 import numpy as np
 import pytest
 import torch
@@ -22,7 +23,7 @@ from torch import Tensor
 from medssl.core.errors import ConfigError
 from medssl.core.options import make_options
 from medssl.core.seeding import seed_everything
-from medssl.data import Pipeline, open_dataset
+from medssl.data import Pipeline, dataset_facts
 from medssl.data.sampling import Draw
 from medssl.engine import RunFolder
 from medssl.inference import MCDropoutInferer, Predictor, export_bundle, load_predictor
@@ -188,13 +189,14 @@ def test_the_exported_network_predicts_as_the_evaluated_one(name, bundles_dir, t
     _, build = STAGES[list(SEVERAL_STAGES.get(name, {name: None}))[-1]]
     method = built(build)
     trainer_of(name, method, epochs=1).run()
-    facts = open_dataset("phantom", tmp_path / "scans").facts
-    pipeline = Pipeline(facts, patch_size=PATCH)
+    pipeline = Pipeline(dataset_facts("phantom"), patch_size=PATCH)
     inferer = MCDropoutInferer(window=PATCH, stride=PATCH, samples=2)
     predictor = Predictor(method.evaluated, pipeline, inferer)
     folder = RunFolder(tmp_path / "run", facts={"status": "running"})
     bundle = export_bundle(folder, bundles_dir / "teacher_student", predictor)
-    case = {"id": "phantom_000", "image": str(tmp_path / "scans" / "images" / "phantom_000.nii.gz")}
+    case = {"id": "scan", "image": str(tmp_path / "scan.nii.gz")}
+    values = np.random.default_rng(0).uniform(-1000, 1000, (20, 20, 10)).astype(np.float32)
+    nib.save(nib.Nifti1Image(values, np.eye(4)), case["image"])
     expected, exported = predictor(case), load_predictor(bundle)(case)
     assert np.array_equal(exported.probs, expected.probs) and np.array_equal(exported.entropy, expected.entropy)
 
