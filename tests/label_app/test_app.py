@@ -85,7 +85,10 @@ def test_no_study_is_scored_while_a_proposal_is_made_for_a_viewer(predicting):
 
 
 def alive(process):
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two questions
+        return False
 
 
 def wait_for(holds, seconds=20.0):
