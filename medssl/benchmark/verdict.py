@@ -1,15 +1,15 @@
 """What a benchmark shows: every method against supervised training of the same compute, and which one to take."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from medssl.benchmark.plan import UPPER_TITLE
 from medssl.metrics.catalogue import DICE
-from medssl.report.comparison.bootstrap import Interval
-from medssl.report.comparison.compare import Comparison, compare
+from medssl.report.comparison.bootstrap import UNKNOWN, Interval
+from medssl.report.comparison.compare import Comparison, comparison_of
 from medssl.report.comparison.folds import merged_folds
 from medssl.report.comparison.pairing import pair_runs
 from medssl.report.comparison.significance import holm, median_of_cases, two_sided_p
@@ -59,7 +59,8 @@ class Benchmark:
 
 def benchmark_of(folders: Sequence[str | Path]) -> Benchmark:
     """What the finished runs of a benchmark show."""
-    runs = merged_folds([load_run(folder) for folder in folders])
+    loaded = [load_run(folder) for folder in folders]
+    runs = merged_folds(loaded)
     upper = [run for run in runs if run.method == UPPER_TITLE]
     others = [run for run in runs if run.method != UPPER_TITLE]
     results: list[MethodResult] = []
@@ -68,19 +69,17 @@ def benchmark_of(folders: Sequence[str | Path]) -> Benchmark:
         results += [_result(method, labelled, rows, upper) for method in _baseline_first(rows)]
     tested = [result for result in results if np.isfinite(result.p)]
     corrected = dict(zip(map(id, tested), holm([result.p for result in tested]), strict=True))
-    results = [_with_p(result, corrected.get(id(result), result.p)) for result in results]
-    return Benchmark(results, compare(folders, [BASELINE]))
+    results = [replace(result, p=corrected.get(id(result), result.p)) for result in results]
+    return Benchmark(results, comparison_of(loaded, [BASELINE]))
 
 
 def sentence(benchmark: Benchmark) -> str:
     """Which method to take for these data, in one sentence for each number of labels."""
     texts = []
     for labelled in sorted({result.labelled for result in benchmark.results}):
-        rows = [result for result in benchmark.results if result.labelled == labelled and result.method != BASELINE]
-        better = sorted((row for row in rows if row.is_better), key=lambda row: -row.difference)
+        best = _best(benchmark, labelled)
         labels = f"With {labelled} label{'' if labelled == 1 else 's'}"
-        if better:
-            best = better[0]
+        if best is not None:
             texts.append(
                 f"{labels}, take {best.method}: {best.difference:+.2f} points of Dice over supervised training of the "
                 f"same compute, interval [{best.interval.low:+.2f}, {best.interval.high:+.2f}]."
@@ -92,8 +91,14 @@ def sentence(benchmark: Benchmark) -> str:
 
 def recommended(benchmark: Benchmark, labelled: int) -> str:
     """The title of the method to take with so many labels."""
-    rows = [result for result in benchmark.results if result.labelled == labelled and result.is_better]
-    return max(rows, key=lambda row: row.difference).method if rows else BASELINE
+    best = _best(benchmark, labelled)
+    return BASELINE if best is None else best.method
+
+
+def _best(benchmark: Benchmark, labelled: int) -> MethodResult | None:
+    """The method with the largest clear gain; None where no gain is clear."""
+    better = [result for result in benchmark.results if result.labelled == labelled and result.is_better]
+    return max(better, key=lambda result: result.difference, default=None)
 
 
 def _baseline_first(rows: dict[str, list[Run]]) -> list[str]:
@@ -108,7 +113,7 @@ def _result(method: str, labelled: int, rows: dict[str, list[Run]], upper: Seque
     values = np.empty((0, 0)) if gain is None else 100 * gain.values
     has_pairs = bool(values.size)
     difference = float(values.mean()) if has_pairs else float("nan")
-    interval, p = two_sided_p(values, gain.patients) if gain is not None and has_pairs else (_NONE, float("nan"))
+    interval, p = two_sided_p(values, gain.patients) if gain is not None and has_pairs else (UNKNOWN, float("nan"))
     limit = np.median(list(reference.values())) / 2 if reference else float("nan")
     return MethodResult(
         method=method,
@@ -125,13 +130,6 @@ def _result(method: str, labelled: int, rows: dict[str, list[Run]], upper: Seque
         cases=len({case for _, case in dice}),
         passes=_passes(runs),
     )
-
-
-_NONE = Interval(float("nan"), float("nan"))
-
-
-def _with_p(result: MethodResult, p: float) -> MethodResult:
-    return MethodResult(**{**vars(result), "p": p})
 
 
 def _dice(runs: Sequence[Run]) -> dict[tuple[int, str], float]:

@@ -11,7 +11,7 @@ from medssl.report.comparison.differences import Difference, differences, metric
 from medssl.report.comparison.folds import merged_folds
 from medssl.report.comparison.rows import ComparisonRow, compare_runs
 from medssl.report.pavpu_region import WHOLE_SCAN
-from medssl.report.run import Task
+from medssl.report.run import Run, Task
 from medssl.report.runs import load_run
 
 PAPER_CROP_NOTICE = (
@@ -57,7 +57,12 @@ def compare(run_folders: Sequence[str | Path], against: Sequence[str] = (), metr
     coefficients are told apart by its name (named_by_coefficients). Raises DataError for a folder that is no run or a
     seed that comes twice, ConfigError for unknown names and for runs of different tasks.
     """
-    runs = named_by_coefficients(merged_folds([load_run(folder) for folder in run_folders]))
+    return comparison_of([load_run(folder) for folder in run_folders], against, metrics)
+
+
+def comparison_of(loaded: Sequence[Run], against: Sequence[str] = (), metrics: Sequence[str] = ()) -> Comparison:
+    """As `compare`, of runs that are loaded already."""
+    runs = named_by_coefficients(merged_folds(loaded))
     tasks = {run.task.name: run.task for run in runs}
     if len(tasks) > 1:
         raise ConfigError("runs of scans, pictures and scenes are of different kinds: compare each kind by itself.")
